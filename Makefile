@@ -1,0 +1,38 @@
+# Every target sets up .venv by itself; nothing needs to be installed by hand.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test lint bench docs format clean
+
+demo: $(READY)
+	$(BIN)/python -m robustpca.demo --out build/demo
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python benchmarks/reweighted.py
+
+docs: $(READY)
+	$(BIN)/python -m docs.build --out build/docs
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache
+
+# Dependency groups need pip 25.1; an older pip that came with Python is raised first.
+$(READY): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable ".[bench,dask,hdf5,plot,report,zarr]" --group dev
+	touch $(READY)
