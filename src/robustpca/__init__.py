@@ -1,3 +1,7 @@
 """Robust principal component analysis behind one scikit-learn API."""
 
+from robustpca.bilinear import *
+from robustpca.meta import *
+from robustpca.reweighted import *
+
 __version__ = "0.1.0"

@@ -1,0 +1,346 @@
+"""Two-dimensional PCA of images: the loop and the losses of `reweighted`, a bilinear model."""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+from robustpca.base import documented
+from robustpca.core.bilinear import BilinearModel
+from robustpca.core.centers import CENTERS
+from robustpca.core.losses import LOSSES, CappedLoss, L21Loss, Loss, SquaredLoss, named
+from robustpca.core.reweighted import Reweighting, Watch
+from robustpca.core.rows import Rows
+from robustpca.core.weightings import WEIGHTINGS, Uniform, Weighting
+from robustpca.params import HasMethods, Interval, StrOptions
+from robustpca.reweighted import ReweightedModel
+
+__all__ = ["GLRAM", "R2DPCA", "ReweightedBilinear"]
+
+
+@documented(tol="1e-7", max_iter=200, init="'auto'")
+class ReweightedBilinear(ReweightedModel):
+    r"""Bilinear PCA of images with any loss and any weighting.
+
+    Minimises :math:`\mathrm{Reg}(a) + \sum_i a_i\, \psi(\lVert A_i - M - U_1 U_1^\top (A_i - M)
+    U_2 U_2^\top \rVert_F^2)` over the centre M, the orthonormal sides U1 and U2 and the weights
+    a. Both papers behind the weightings say that images would be possible [1]_ [2]_; here they
+    are.
+
+    Parameters
+    ----------
+    n_components : tuple of two int, int or None, default=None
+        Columns of the left and of the right side; one number for both (or all columns of a
+        side that has fewer); None for the largest possible.
+    image_shape : tuple of two int, default=None
+        Height and width of the images, which are rows of ``X`` in C order; None for images of
+        one column.
+    loss : {'squared', 'l21', 'huber', 'cauchy', 'sigma', 'capped'} or loss, default='l21'
+        Loss of the squared residual. An object from `robustpca.core.losses` sets its parameters.
+    weighting : {'uniform', 'adaptive', 'corobust'} or weighting, default='uniform'
+        Weights of the samples. An object from `robustpca.core.weightings` sets their parameters.
+    center : {'weighted', 'mean', 'geometric_median', 'zero'}, default='weighted'
+        The centre: the weighted mean image, fitted along, or one that is held.
+    %(start)s
+    %(loop)s
+
+    Attributes
+    ----------
+    left_ : ndarray of shape (height, n_left)
+        Orthonormal columns.
+    right_ : ndarray of shape (width, n_right)
+        Orthonormal columns.
+    image_shape_ : tuple of two int
+        Height and width of the images.
+    %(weighed)s
+    %(fitted)s
+
+    Notes
+    -----
+    ``components_`` is the transposed Kronecker product of the sides, so a row of scores,
+    reshaped to ``(n_left, n_right)``, is the core of an image. Components keep this order and
+    are not sorted by variance.
+
+    References
+    ----------
+    .. [1] Zhang, Tong, Robust principal component analysis with adaptive neighbors,
+       NeurIPS 2019.
+    .. [2] Zhang, Zhang, Li, Enhanced principal component analysis under a
+       collaborative-robust framework, 2021.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from robustpca import ReweightedBilinear
+    >>> X = load_digits().data
+    >>> model = ReweightedBilinear((4, 3), image_shape=(8, 8), weighting="adaptive").fit(X)
+    >>> model.left_.shape, model.right_.shape, model.transform(X).shape
+    ((8, 4), (8, 3), (1797, 12))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **ReweightedModel._parameter_constraints,
+        "n_components": [tuple, list, Interval(Integral, 1, None, closed="left"), None],
+        "image_shape": [tuple, list, None],
+        "loss": [StrOptions(set(LOSSES)), HasMethods(["values", "weights", "tuned"])],
+        "weighting": [StrOptions(set(WEIGHTINGS)), HasMethods(["solve", "frozen"])],
+        "center": [StrOptions({"weighted", *CENTERS})],
+    }
+    _accept_sparse = False
+
+    center = "weighted"
+
+    def __init__(
+        self,
+        n_components: tuple[int, int] | int | None = None,
+        *,
+        image_shape: tuple[int, int] | None = None,
+        loss: Any = "l21",
+        weighting: Any = "uniform",
+        center: str = "weighted",
+        init: str = "auto",
+        random_state: Any = 0,
+        tol: float = 1e-7,
+        max_iter: int = 200,
+        callback: Watch | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.image_shape = image_shape
+        self.loss = loss
+        self.weighting = weighting
+        self.center = center
+        self.init = init
+        self.random_state = random_state
+        self.tol = tol
+        self.max_iter = max_iter
+        self.callback = callback
+        self.verbose = verbose
+
+    def _parts(self) -> tuple[Loss, Weighting]:
+        return (
+            named(self.loss, LOSSES, "loss"),
+            named(self.weighting, WEIGHTINGS, "weighting"),
+        )
+
+    def _model(self, rows: Rows, init: str) -> BilinearModel:
+        shape = self._image_shape(rows)
+        return BilinearModel(
+            rows,
+            shape,
+            self._ranks(shape),
+            center=None if self.center == "weighted" else CENTERS[self.center](rows),
+            n_sweeps=20,
+        )
+
+    def _image_shape(self, rows: Rows) -> tuple[int, int]:
+        n_features = rows.shape[1]
+        if self.image_shape is None:
+            return n_features, 1
+        height, width = _pair(self.image_shape, "image_shape")
+        if height * width != n_features:
+            raise ValueError(
+                f"image_shape={(height, width)} needs {height * width} features, but X has "
+                f"{n_features}."
+            )
+        return height, width
+
+    def _ranks(self, shape: tuple[int, int]) -> tuple[int, int]:
+        if self.n_components is None:
+            return shape
+        if isinstance(self.n_components, Integral) and self.n_components <= max(shape):
+            return min(int(self.n_components), shape[0]), min(int(self.n_components), shape[1])
+        if isinstance(self.n_components, Integral):
+            raise ValueError(
+                f"n_components={self.n_components} is more than images of shape {shape} can "
+                f"give: choose at most {max(shape)}."
+            )
+        left, right = _pair(self.n_components, "n_components")
+        if left > shape[0] or right > shape[1]:
+            raise ValueError(
+                f"n_components={(left, right)} is more than images of shape {shape} can give: "
+                f"choose at most {shape}."
+            )
+        return left, right
+
+    def _finish(self, rows: Rows, model: Any, result: Reweighting) -> None:
+        super()._finish(rows, model, result)
+        left, right = model.sides()
+        self.left_, self.right_ = left.astype(rows.dtype), right.astype(rows.dtype)
+        self.image_shape_ = model.shape
+
+
+def _pair(given: Any, name: str) -> tuple[int, int]:
+    pair = tuple(int(v) for v in given if isinstance(v, Integral) and int(v) >= 1)
+    if len(pair) != 2 or len(given) != 2:
+        raise ValueError(f"{name}={given!r} must be two whole numbers of at least 1.")
+    return pair
+
+
+@documented(tol="1e-7", max_iter=100, init="'pca'")
+class GLRAM(ReweightedBilinear):
+    r"""Generalised low-rank approximation of matrices (GLRAM).
+
+    Minimises :math:`\sum_i \lVert A_i - U_1 B_i U_2^\top \rVert_F^2` over orthonormal U1, U2 and
+    the cores B [1]_: the plain, not robust, method for images.
+
+    Parameters
+    ----------
+    n_components : tuple of two int, int or None, default=None
+        Columns of the left and of the right side; one number for both (or all columns of a
+        side that has fewer); None for the largest possible. With the full
+        width on the right this is one-sided 2DPCA.
+    image_shape : tuple of two int, default=None
+        Height and width of the images, which are rows of ``X`` in C order; None for images of
+        one column.
+    center : {'zero', 'mean'}, default='zero'
+        Leave the images as they are, like the paper, or subtract the mean image.
+    init : {'leading', 'identity'}, default='leading'
+        Start at the leading axes of the rows and of the columns, or at the first coordinate
+        axes as the paper does.
+    %(loop)s
+
+    Attributes
+    ----------
+    left_ : ndarray of shape (height, n_left)
+        Orthonormal columns.
+    right_ : ndarray of shape (width, n_right)
+        Orthonormal columns.
+    image_shape_ : tuple of two int
+        Height and width of the images.
+    %(weighed)s
+    %(fitted)s
+
+    References
+    ----------
+    .. [1] Ye, Generalized low rank approximations of matrices, Machine Learning 61, 2005.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from robustpca import GLRAM
+    >>> X = load_digits().data
+    >>> GLRAM((4, 3), image_shape=(8, 8)).fit(X).components_.shape
+    (12, 64)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **ReweightedBilinear._parameter_constraints,
+        "center": [StrOptions({"zero", "mean"})],
+        "init": [StrOptions({"leading", "identity"})],
+    }
+
+    def __init__(
+        self,
+        n_components: tuple[int, int] | int | None = None,
+        *,
+        image_shape: tuple[int, int] | None = None,
+        center: str = "zero",
+        init: str = "leading",
+        tol: float = 1e-7,
+        max_iter: int = 100,
+        callback: Watch | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.image_shape = image_shape
+        self.center = center
+        self.init = init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.callback = callback
+        self.verbose = verbose
+
+    def _parts(self) -> tuple[Loss, Weighting]:
+        return SquaredLoss(), Uniform()
+
+    def _model(self, rows: Rows, init: str) -> BilinearModel:
+        shape = self._image_shape(rows)
+        return BilinearModel(
+            rows,
+            shape,
+            self._ranks(shape),
+            center=CENTERS[self.center](rows),
+            identity=self.init == "identity",
+        )
+
+    def _start(self, model: Any, init: str) -> None:
+        """The model knows its start."""
+
+
+@documented(tol="1e-7", max_iter=200, init="'auto'")
+class R2DPCA(ReweightedBilinear):
+    r"""Robust two-dimensional PCA with optimal mean (R2DPCA), plain or capped.
+
+    Minimises :math:`\sum_i \min(\lVert A_i - M - U_1 U_1^\top (A_i - M) U_2 U_2^\top \rVert_F,
+    \epsilon)` over the mean image M and the orthonormal sides U1, U2 [1]_. Without a threshold
+    every image counts; with one, images whose residual is beyond it have no say.
+
+    Parameters
+    ----------
+    n_components : tuple of two int, int or None, default=None
+        Columns of the left and of the right side; one number for both (or all columns of a
+        side that has fewer); None for the largest possible.
+    image_shape : tuple of two int, default=None
+        Height and width of the images, which are rows of ``X`` in C order; None for images of
+        one column.
+    threshold : float or str, default=None
+        Cap of the residual norm: a number, or a string such as ``'q0.8'`` for that quantile of
+        the residuals at the start. Lower it to drop more images; None drops none.
+    %(start)s
+    %(loop)s
+
+    Attributes
+    ----------
+    left_ : ndarray of shape (height, n_left)
+        Orthonormal columns.
+    right_ : ndarray of shape (width, n_right)
+        Orthonormal columns.
+    image_shape_ : tuple of two int
+        Height and width of the images.
+    %(weighed)s
+    %(fitted)s
+
+    References
+    ----------
+    .. [1] Zhang, Nie, Li, Wei, Robust two-dimensional PCA with optimal mean and capped loss,
+       2017.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from robustpca import R2DPCA
+    >>> X = load_digits().data
+    >>> model = R2DPCA((4, 3), image_shape=(8, 8), threshold="q0.8").fit(X)
+    >>> model.n_active_ < len(X)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **ReweightedBilinear._parameter_constraints,
+        "threshold": [Interval(Real, 0, None, closed="neither"), str, None],
+    }
+
+    def __init__(
+        self,
+        n_components: tuple[int, int] | int | None = None,
+        *,
+        image_shape: tuple[int, int] | None = None,
+        threshold: float | str | None = None,
+        init: str = "auto",
+        random_state: Any = 0,
+        tol: float = 1e-7,
+        max_iter: int = 200,
+        callback: Watch | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.image_shape = image_shape
+        self.threshold = threshold
+        self.init = init
+        self.random_state = random_state
+        self.tol = tol
+        self.max_iter = max_iter
+        self.callback = callback
+        self.verbose = verbose
+
+    def _parts(self) -> tuple[Loss, Weighting]:
+        return (L21Loss() if self.threshold is None else CappedLoss(self.threshold)), Uniform()
