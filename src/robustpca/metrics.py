@@ -1,0 +1,243 @@
+"""How good a subspace, a clustering or a set of outlier flags is when the truth is known.
+
+Mutual information and the adjusted Rand index of clusterings are in `sklearn.metrics`; papers
+often divide mutual information by the geometric mean of the entropies, which is
+``normalized_mutual_info_score(..., average_method="geometric")``.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import orth, svdvals
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics.cluster import contingency_matrix
+from sklearn.utils import check_array, column_or_1d
+
+from robustpca.core.linalg import Array, square_norms
+
+__all__ = [
+    "clustering_accuracy",
+    "outlier_precision_recall",
+    "principal_angles",
+    "reconstruction_error",
+    "weighted_reconstruction_error",
+]
+
+
+def reconstruction_error(model: Any, X_clean: Any, X_corrupt: Any) -> float:
+    r"""Squared distance of the clean data to the reconstruction of the corrupted data.
+
+    This is :math:`\lVert X_{\text{clean}} - \hat X \rVert_F^2` [1]_, where :math:`\hat X` is what
+    the model makes of ``X_corrupt``.
+
+    Parameters
+    ----------
+    model : object
+        A fitted model with ``reconstruct``, or, as those of scikit-learn, with ``transform`` and
+        ``inverse_transform``.
+    X_clean, X_corrupt : array of shape (n_samples, n_features)
+        The same samples before and after corruption.
+
+    Returns
+    -------
+    error : float
+        Sum over all entries.
+
+    References
+    ----------
+    .. [1] Zhang, Zhang, Li, Enhanced principal component analysis under a
+       collaborative-robust framework, 2021.
+
+    Examples
+    --------
+    >>> from robustpca import PCAOM
+    >>> from robustpca.metrics import reconstruction_error
+    >>> X_clean = [[0, 0], [1, 1], [2, 2], [3, 3], [4, 4]]
+    >>> X_corrupt = [[0, 0], [1, 1], [2, 2], [3, 3], [3, 5]]
+    >>> model = PCAOM(n_components=1).fit(X_clean)
+    >>> round(reconstruction_error(model, X_clean, X_corrupt), 6)
+    0.0
+    """
+    return float(_square_errors(model, X_clean, X_corrupt).sum())
+
+
+def weighted_reconstruction_error(
+    model: Any, X_clean: Any, X_corrupt: Any, weights: Any = None
+) -> float:
+    r"""Weighted mean over the samples of the squared reconstruction error.
+
+    This is :math:`\sum_i p_i \lVert x_i - \hat x_i \rVert^2` with weights that are scaled to sum
+    to one [1]_. Methods that weigh the samples differently cannot be compared by it: give
+    `reconstruction_error` beside it.
+
+    Parameters
+    ----------
+    model : object
+        A fitted model, as for `reconstruction_error`.
+    X_clean, X_corrupt : array of shape (n_samples, n_features)
+        The same samples before and after corruption.
+    weights : array of shape (n_samples,), default=None
+        Weights of the samples, not negative; None for the ``weights_`` of the model, if these are
+        its training samples.
+
+    Returns
+    -------
+    error : float
+        Mean squared error of a sample.
+
+    References
+    ----------
+    .. [1] Zhang, Tong, Robust principal component analysis with adaptive neighbors,
+       NeurIPS 2019.
+    """
+    errors = _square_errors(model, X_clean, X_corrupt)
+    if weights is None:
+        weights = getattr(model, "weights_", None)
+        if weights is None:
+            raise ValueError(f"{type(model).__name__} has no weights_: pass weights=.")
+    weights = column_or_1d(np.asarray(weights, dtype=np.float64))
+    if len(weights) != len(errors):
+        raise ValueError(
+            f"There are {len(weights)} weights and {len(errors)} samples; pass weights= with one "
+            "weight per sample."
+        )
+    if not (np.all(np.isfinite(weights)) and weights.min() >= 0 and weights.sum() > 0):
+        raise ValueError(
+            f"Weights must be finite, not negative, and not all 0, but they run from "
+            f"{weights.min()} to {weights.max()}."
+        )
+    return float(weights @ errors / weights.sum())
+
+
+def principal_angles(first: Any, second: Any) -> Array:
+    """Principal angles between the spaces that the rows of two matrices span.
+
+    Each angle comes from its sine and its cosine, so small and large ones are accurate; the arc
+    cosine alone could not tell angles below 1e-8 from 0.
+
+    Parameters
+    ----------
+    first, second : array of shape (n_vectors, n_features)
+        Vectors in rows, such as ``components_``; not necessarily orthonormal, nor equally many.
+
+    Returns
+    -------
+    angles : ndarray of shape (dimension,)
+        Angles in radians, the largest last, as many as the smaller space has dimensions.
+
+    Examples
+    --------
+    >>> from robustpca.metrics import principal_angles
+    >>> principal_angles([[1, 0, 0], [0, 1, 0]], [[2, 0, 0], [0, 1, 1]]).round(4)
+    array([0.    , 0.7854])
+    """
+    A = check_array(first, dtype=np.float64, input_name="first")
+    B = check_array(second, dtype=np.float64, input_name="second")
+    if A.shape[1] != B.shape[1]:
+        raise ValueError(
+            f"The vectors of first have {A.shape[1]} features and those of second "
+            f"{B.shape[1]}: spaces can only be compared within one space."
+        )
+    for name, vectors in (("first", A), ("second", B)):
+        if not vectors.any():
+            raise ValueError(f"All {len(vectors)} vectors of {name} are 0, so they span nothing.")
+    larger, smaller = orth(A.T), orth(B.T)
+    if larger.shape[1] < smaller.shape[1]:
+        larger, smaller = smaller, larger
+    # scipy.linalg.subspace_angles mixes up which angles to take from sines when both small and
+    # large ones occur, and then has an error of 1e-8.
+    overlap = larger.T @ smaller
+    cosines, sines = svdvals(overlap), svdvals(smaller - larger @ overlap)
+    return np.arctan2(sines[::-1], cosines)
+
+
+def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
+    """Share of samples in the right cluster, for the best matching of clusters to classes.
+
+    Each cluster stands for at most one class and each class for at most one cluster; with
+    different numbers of them, the samples of those left over count as wrong.
+
+    Parameters
+    ----------
+    y_true, y_pred : array of shape (n_samples,)
+        Classes and clusters; the labels may be anything.
+
+    Returns
+    -------
+    accuracy : float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from robustpca.metrics import clustering_accuracy
+    >>> clustering_accuracy(["a", "a", "b", "b"], [1, 1, 0, 1])
+    0.75
+    """
+    y_true, y_pred = column_or_1d(y_true), column_or_1d(y_pred)
+    if len(y_true) != len(y_pred) or len(y_true) == 0:
+        raise ValueError(
+            f"y_true has {len(y_true)} labels and y_pred has {len(y_pred)}: pass one of each per "
+            "sample, for at least one sample."
+        )
+    counts = contingency_matrix(y_true, y_pred)
+    matched = counts[linear_sum_assignment(counts, maximize=True)].sum()
+    return float(matched / len(y_true))
+
+
+def outlier_precision_recall(is_outlier: Any, flags: Any) -> tuple[float, float]:
+    """How many flagged samples are outliers, and how many outliers are flagged.
+
+    Parameters
+    ----------
+    is_outlier : array of bool, of shape (n_samples,)
+        The truth.
+    flags : array of shape (n_samples,)
+        What ``predict`` gives, -1 for an outlier and 1 for the others.
+
+    Returns
+    -------
+    precision : float
+        Share of outliers among the flagged samples; NaN if none is flagged.
+    recall : float
+        Share of flagged samples among the outliers; NaN if there are none.
+
+    Examples
+    --------
+    >>> from robustpca.metrics import outlier_precision_recall
+    >>> outlier_precision_recall([True, True, False, False], [-1, 1, 1, 1])
+    (1.0, 0.5)
+    """
+    truth, flags = column_or_1d(is_outlier), column_or_1d(flags)
+    if len(truth) != len(flags):
+        raise ValueError(
+            f"is_outlier has {len(truth)} entries and flags has {len(flags)}: pass one of each "
+            "per sample."
+        )
+    # Swapped arguments or flags of 0 and 1 would give a plausible and wrong number.
+    if truth.dtype != bool or not np.isin(flags, (-1, 1)).all() or flags.dtype == bool:
+        raise ValueError(
+            f"is_outlier must hold booleans and flags -1 and 1, but they hold "
+            f"{np.unique(truth)[:5].tolist()} and {np.unique(flags)[:5].tolist()}."
+        )
+    flagged = flags == -1
+    n_found = int(np.count_nonzero(flagged & truth))
+    return _ratio(n_found, int(flagged.sum())), _ratio(n_found, int(truth.sum()))
+
+
+def _ratio(part: int, whole: int) -> float:
+    return part / whole if whole else float("nan")
+
+
+def _square_errors(model: Any, X_clean: Any, X_corrupt: Any) -> Array:
+    """Squared distance of each clean sample to the reconstruction of its corrupted version."""
+    clean = check_array(X_clean, dtype=np.float64, input_name="X_clean")
+    if np.shape(X_corrupt) != clean.shape:
+        raise ValueError(
+            f"X_clean has shape {clean.shape} and X_corrupt has shape {np.shape(X_corrupt)}: "
+            "pass the same samples before and after corruption."
+        )
+    if hasattr(model, "reconstruct"):
+        restored = model.reconstruct(X_corrupt)
+    else:
+        restored = model.inverse_transform(model.transform(X_corrupt))
+    return square_norms(clean - restored)
