@@ -409,3 +409,14 @@ class TestBlocks:
         block = as_block(SparseBlock, rows, np.zeros(20), DOUBLE)
         distances = block.square_distances(*block.coordinates(basis), basis)
         assert np.all((distances >= 0) & (distances < 1e-14 * square_norms(rows).max()))
+
+
+@pytest.mark.parametrize(
+    ("columns", "taken"), [([0], [0]), ([1, 2], [1, 2]), ([0, 1, 2], [2, 3]), ([], [0])]
+)
+def test_columns_that_vanish_are_replaced_outside_of_the_given_span(columns, taken):
+    axes = np.eye(6)
+    A = axes[:, columns] if columns else np.zeros((6, 1))
+    Q = orthonormal(A, against=axes[:, taken])
+    np.testing.assert_allclose(Q.T @ Q, np.eye(A.shape[1]), atol=1e-14)
+    np.testing.assert_allclose(axes[:, taken].T @ Q, 0.0, atol=1e-14)

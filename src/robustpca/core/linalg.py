@@ -36,12 +36,15 @@ def orthonormal(A: Array, against: Array | None = None) -> Array:
         return Q
     # A column almost inside span(against) is mostly rounding error once projected, so the
     # projection is repeated on unit columns until nothing is left to remove.
-    for _ in range(4):
+    for _ in range(3):
         overlap = against.T @ Q
         if np.abs(overlap).max() < 1e-14:
-            break
+            return Q
         Q = linalg.qr(Q - against @ overlap, mode="economic", check_finite=False)[0]
-    return Q
+    # A column that vanishes altogether is replaced by QR with an axis that may lie in
+    # span(against) again; one factorisation of both together leaves no such choice.
+    both = linalg.qr(np.hstack([against, Q]), mode="economic", check_finite=False)[0]
+    return both[:, against.shape[1] :]
 
 
 def principal_axes(gram: Array) -> tuple[Array, Array]:
@@ -57,8 +60,7 @@ def flip_signs(components: Array) -> Array:
     # Entries equal but for rounding must not decide the sign by luck.
     magnitude = np.abs(components)
     largest = np.argmax(magnitude >= magnitude.max(axis=1, keepdims=True) * (1 - 1e-9), axis=1)
-    signs = np.sign(components[np.arange(len(components)), largest])
-    signs[signs == 0] = 1
+    signs = np.where(components[np.arange(len(components)), largest] < 0, -1.0, 1.0)
     return components * signs[:, None]
 
 

@@ -8,6 +8,7 @@ which sees the residuals of the start.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -36,8 +37,9 @@ class Loss(Protocol):
         """
 
 
-def _positive(name: str, value: Any, rule: str) -> float:
-    if isinstance(value, str) or not np.isreal(value) or not value > 0:
+def _positive(name: str, value: Any, rule: str, largest: float = 1e150) -> float:
+    # Beyond the largest number whose square is one, the formulas would overflow.
+    if not isinstance(value, Real) or not 0 < float(value) <= largest:
         raise ValueError(f"{name}={value!r} must be a positive number or {rule}.")
     return float(value)
 
@@ -101,7 +103,8 @@ class HuberLoss:
     def values(self, residuals: Array) -> Array:
         cutoff: Any = self.cutoff
         norms = np.sqrt(residuals)
-        with np.errstate(invalid="ignore"):  # an infinite cutoff never reaches the second branch
+        # An infinite cutoff never reaches the second branch, whatever that gives.
+        with np.errstate(invalid="ignore", over="ignore"):
             return np.where(norms <= cutoff, residuals, cutoff * (2 * norms - cutoff))
 
     def weights(self, residuals: Array) -> Array:
@@ -111,7 +114,7 @@ class HuberLoss:
     def tuned(self, residuals: Array, floor: float) -> Self:
         if self.cutoff == "auto":
             return replace(self, cutoff=_median_norm(residuals, floor))
-        return replace(self, cutoff=_positive("cutoff", self.cutoff, "'auto'"))
+        return replace(self, cutoff=_positive("cutoff", self.cutoff, "'auto'", largest=np.inf))
 
 
 @dataclass(frozen=True)
@@ -182,7 +185,7 @@ class CappedLoss:
 
     def tuned(self, residuals: Array, floor: float) -> Self:
         floor = floor if self.floor is None else self.floor
-        threshold = self.threshold
+        threshold: Any = self.threshold
         if isinstance(threshold, str):
             try:
                 share = float(threshold.removeprefix("q"))
@@ -194,7 +197,8 @@ class CappedLoss:
                     "'q0.8'."
                 )
             threshold = max(float(np.quantile(np.sqrt(residuals), share)), floor)
-        return replace(self, threshold=_positive("threshold", threshold, "a quantile"), floor=floor)
+        threshold = _positive("threshold", threshold, "a quantile", largest=np.inf)
+        return replace(self, threshold=max(threshold, floor), floor=floor)
 
 
 LOSSES: Mapping[str, type] = {

@@ -128,7 +128,7 @@ def reweight(
         enough = (tol if weighting.monotone else WEIGHTS_GAIN) * abs(step.objective)
         if change <= tol and known_good:
             converged = True
-        elif model.widen(weights, enough):
+        elif iteration < max_iter and model.widen(weights, enough):
             anchor, widened, verified, patience = step, True, None, EARLY
         else:
             converged, verified, patience = change <= tol, step, 0.0

@@ -6,6 +6,7 @@ exactly; ``direct`` is the factor that the weights put on each loss.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
@@ -101,10 +102,11 @@ class AdaptiveNeighbors:
     def count(self, n_samples: int) -> int:
         """How many of ``n_samples`` are to be active."""
         given = self.n_active
-        if isinstance(given, float) and 0 < given <= 1:
+        if isinstance(given, float | np.floating) and 0 < given <= 1:
             # 0.15 * 100 is a hair above 15 in floating point; that must not make it 16.
-            return int(np.ceil(given * n_samples - 1e-9))
-        if given != int(given) or not 1 <= given <= n_samples:
+            return max(1, int(np.ceil(given * n_samples - 1e-9)))
+        whole = isinstance(given, Real) and float(given).is_integer()
+        if not whole or not 1 <= given <= n_samples:
             raise ValueError(
                 f"n_active={given!r} must be a share in (0, 1] or a number from 1 to "
                 f"{n_samples}, the number of samples."
@@ -113,6 +115,8 @@ class AdaptiveNeighbors:
 
     def solve(self, losses: Array) -> Weighted:
         if self.gamma is not None:
+            if not 0 < self.gamma < np.inf:
+                raise ValueError(f"gamma={self.gamma} must be a positive number.")
             return self._result(simplex_projection(-losses / (2 * self.gamma)), losses, self.gamma)
         n, k = len(losses), self.count(len(losses))
         if k == n:  # there is no next sample to measure against: all count the same
@@ -151,8 +155,8 @@ class CoRobust:
     gamma : float, default=1.0
         Exponent, at least 1. Above 1 every weight is positive.
     floor : float, default=1e-12
-        Losses below this share of their median count as that much, so that no weight is
-        infinite.
+        Losses below this share of the median of the positive ones count as that much, so that
+        no weight is infinite.
     """
 
     max_weight: float | None = None
@@ -165,20 +169,23 @@ class CoRobust:
     def solve(self, losses: Array) -> Weighted:
         n = len(losses)
         if n < 2:
-            raise ValueError("Co-robust weights need at least 2 samples, but there is 1.")
+            raise ValueError(f"Co-robust weights need at least 2 samples, but n_samples={n}.")
         if self.max_weight is not None and not 1 / n < self.max_weight < 1:
             raise ValueError(
                 f"max_weight={self.max_weight} must lie between 1/n_samples = {1 / n:.3g} and 1."
             )
-        if not self.gamma >= 1:
+        if not self.floor > 0:
+            raise ValueError(f"floor={self.floor} must be positive.")
+        if not 1 <= self.gamma < np.inf:
             raise ValueError(
                 f"gamma={self.gamma} must be at least 1: below it the problem is not convex and "
                 "its weights are not unique."
             )
-        median = float(np.median(losses)) or float(np.max(losses))
-        if median == 0:  # a perfect fit of all samples
+        positive = losses[losses > 0]
+        if len(positive) == 0:  # a perfect fit of all samples
             return Weighted(np.full(n, 1 / n), np.full(n, self._direct(1 / n)), 0.0, n)
-        floored = np.maximum(losses, self.floor * median)
+        # In units of a typical loss: nothing depends on the scale, and nothing overflows.
+        floored = np.maximum(losses / np.median(positive), self.floor)
         if self.max_weight is None and self.gamma == 1:
             weights = self._closed_form(floored)
         else:
@@ -202,7 +209,9 @@ class CoRobust:
     def _by_multiplier(self, losses: Array) -> Array:
         """Find the multiplier whose weights sum to one; each weight grows with it."""
         top = 1.0 if self.max_weight is None else self.max_weight
-        low, high = np.log(losses.min()) - 60.0, np.log(losses.max()) + 60.0
+        # Below the first bound all weights are under 1/n, above the second all at the top.
+        low = np.log(losses.min()) + (self.gamma - 1) * np.log(1 / len(losses)) - 1.0
+        high = np.log(losses.max()) + 60.0
 
         def weights_at(log_multiplier: float) -> Array:
             return np.minimum(self._slope_root(np.exp(log_multiplier) / losses), top)
@@ -213,14 +222,18 @@ class CoRobust:
         """Where gamma w^(gamma-1) / (1 - w^gamma)^2, which grows with w, equals ``slope``."""
         if self.gamma == 1:
             return np.maximum(1 - 1 / np.sqrt(slope), 0.0)
-        low, high = np.zeros_like(slope), np.ones_like(slope)
-        for _ in range(100):
+        # In logarithms, so that tiny weights keep their digits. Near 0 the weight follows from
+        # w^(gamma-1) alone, which bounds it from above.
+        exponent = self.gamma - 1
+        high = np.minimum(np.log(slope / self.gamma) / exponent, 0.0)
+        low = high - 40.0 / min(exponent, 1.0)
+        for _ in range(60):
             middle = (low + high) / 2
-            power = np.power(middle, self.gamma - 1)
+            power = np.exp(exponent * middle)
             with np.errstate(divide="ignore"):
-                steep = self.gamma * power / (1 - power * middle) ** 2 > slope
+                steep = self.gamma * power / (1 - power * np.exp(middle)) ** 2 > slope
             low, high = np.where(steep, low, middle), np.where(steep, middle, high)
-        return low
+        return np.exp(low)
 
     def frozen(self, step: Weighted) -> Self:
         return self
@@ -229,10 +242,8 @@ class CoRobust:
 def _bisect(
     excess: Callable[[float], float], low: float, high: float, result: Callable[[float], Array]
 ) -> Array:
-    for _ in range(200):
+    for _ in range(60):
         middle = (low + high) / 2
-        if middle in (low, high):
-            break
         low, high = (low, middle) if excess(middle) > 0 else (middle, high)
     return result(high)
 
