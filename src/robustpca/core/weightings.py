@@ -185,7 +185,8 @@ class CoRobust:
         if len(positive) == 0:  # a perfect fit of all samples
             return Weighted(np.full(n, 1 / n), np.full(n, self._direct(1 / n)), 0.0, n)
         # In units of a typical loss: nothing depends on the scale, and nothing overflows.
-        floored = np.maximum(losses / np.median(positive), self.floor)
+        typical = np.quantile(positive, 0.5, method="lower")
+        floored = np.maximum(losses / typical, self.floor)
         if self.max_weight is None and self.gamma == 1:
             weights = self._closed_form(floored)
         else:
