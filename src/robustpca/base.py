@@ -261,6 +261,10 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _n_features_out(self) -> int:
         return int(self.n_components_)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        # A fit that was interrupted has looked at the data but has no result.
+        return hasattr(self, "components_")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._accept_sparse

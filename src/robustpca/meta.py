@@ -339,6 +339,9 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         X = validate_data(self, X, accept_sparse="csr", reset=False)
         return float(self.estimator_.score(X, y))
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
         tags.estimator_type = inner.estimator_type

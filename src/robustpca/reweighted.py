@@ -223,8 +223,7 @@ class ReweightedPCA(ReweightedModel):
             center=None if self.center == "weighted" else CENTERS[self.center](rows),
             full=self._by_share,
             power=self.solver == "power",
-            # Plain PCA need not be found to many digits where it is not the start.
-            start_tol=1e-3 if init == "pca" else 0.1,
+            rough=init != "pca",
         )
 
     def _start(self, model: Any, init: str) -> None:
@@ -386,7 +385,7 @@ class R1PCA(ReweightedPCA):
         return losses[self.loss], Uniform()
 
 
-@documented(tol="1e-8", max_iter=100, init="'robust'")
+@documented(tol="1e-8", max_iter=300, init="'robust'")
 class PCAAN(ReweightedPCA):
     r"""PCA with adaptive neighbours (PCA-AN).
 
@@ -397,7 +396,7 @@ class PCAAN(ReweightedPCA):
 
     With ``n_active``, :math:`\gamma` is chosen anew in each pass, so the objective may rise, and
     ``tol`` bounds the largest change of a weight instead. If the weights have not settled after
-    half of ``max_iter`` passes, :math:`\gamma` is frozen and the objective only falls from there.
+    50 passes, :math:`\gamma` is frozen and the objective only falls from there.
 
     Parameters
     ----------
@@ -454,7 +453,7 @@ class PCAAN(ReweightedPCA):
         init: str = "robust",
         random_state: Any = 0,
         tol: float = 1e-8,
-        max_iter: int = 100,
+        max_iter: int = 300,
         callback: Watch | None = None,
         verbose: int = 0,
     ) -> None:

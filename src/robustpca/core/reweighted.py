@@ -71,8 +71,11 @@ class Reweighting:
 
 # A view is widened once a pass brings less than this share of all since the last widening.
 EARLY = 0.2
-# A weighting that is not monotone is judged by its weights; its view by this relative gain.
-WEIGHTS_GAIN = 1e-7
+# A weighting that is not monotone is frozen after this many passes, or half of those allowed.
+FREEZE = 50
+# A weighting that is not monotone is judged by its weights; its view by this relative gain,
+# and its objective, once it has been frozen, by the same.
+FROZEN_TOL = 1e-7
 
 
 def reweight(
@@ -115,8 +118,8 @@ def reweight(
         history.append(step.objective)
         change = _change(previous, step, weighting.monotone)
         watch(Pass(iteration, step.objective, change, step.n_active))
-        if not weighting.monotone and iteration == max_iter // 2:
-            weighting = weighting.frozen(step)
+        if not weighting.monotone and iteration == min(FREEZE, max_iter // 2):
+            weighting, tol = weighting.frozen(step), max(tol, FROZEN_TOL)
         # Passes inside the view are cheap and widening it is not, but a view that is still
         # poor is not worth settling in: it is widened as soon as progress slows down.
         since = abs(_change(anchor, step, weighting.monotone))
@@ -125,7 +128,7 @@ def reweight(
         known_good = widened and since <= tol
         if verified is not None:
             known_good |= abs(_change(verified, step, weighting.monotone)) <= 100 * tol
-        enough = (tol if weighting.monotone else WEIGHTS_GAIN) * abs(step.objective)
+        enough = (tol if weighting.monotone else FROZEN_TOL) * abs(step.objective)
         if change <= tol and known_good:
             converged = True
         elif iteration < max_iter and model.widen(weights, enough):
@@ -166,6 +169,8 @@ VIEW_BYTES = 1 << 30
 GRAM_FEATURES = 4096
 # Directions that the first view has beyond the components asked for.
 OVERSAMPLING = 10
+# The first view is widened until its sum of squares is this near to that of PCA.
+START_TOL = 1e-3
 
 
 class VectorModel:
@@ -190,8 +195,8 @@ class VectorModel:
         Whether the view must hold all of the data from the start.
     power : bool, default=False
         Whether a fit takes one step of orthogonal iteration instead of the best subspace.
-    start_tol : float, default=1e-3
-        The first view is widened until its sum of squares is this near to that of PCA.
+    rough : bool, default=False
+        Whether PCA is not needed to any digits because the first weights come from elsewhere.
     """
 
     def __init__(
@@ -202,7 +207,7 @@ class VectorModel:
         center: Array | None = None,
         full: bool = False,
         power: bool = False,
-        start_tol: float = 1e-3,
+        rough: bool = False,
     ) -> None:
         self.n_components, self.fixed = n_components, center is not None
         self.source = rows.settled() if center is None else rows.centred(center)
@@ -218,21 +223,21 @@ class VectorModel:
         self.values, self.axes = np.empty(0), np.empty((0, 0))
         self.total, self.lost = 0.0, 0.0
         self.power = False
-        settled = self._open(full)
+        settled = self._open(full, rough)
         uniform = np.ones(n_samples)
         self.fit(uniform)
-        while not settled and self.widen(uniform, start_tol * self.lost):
+        while not settled and self.widen(uniform, START_TOL * self.lost):
             before = self.lost
             self.fit(uniform)
             # The estimate of the gain is no good where the spectrum is flat; the gain itself is.
-            settled = before - self.lost <= start_tol * self.lost
+            settled = before - self.lost <= START_TOL * self.lost
         self.floor = self.rows.floor * float(np.sqrt(self.total / n_samples))
         self.power = power
 
-    def _open(self, full: bool) -> bool:
-        """Choose the first view; true if it holds all that PCA needs."""
+    def _open(self, full: bool, rough: bool) -> bool:
+        """Choose the first view; true if it holds all that is needed of PCA."""
         n, d = self.rows.shape
-        few = max(64, 2 * self.n_components)
+        few = max(64, 3 * self.n_components)
         width = self.n_components + OVERSAMPLING
         too_large = n * 2 * width * self.rows.dtype.itemsize > VIEW_BYTES
         if d <= few or (full and d <= n) or (too_large and d <= GRAM_FEATURES):
@@ -240,7 +245,7 @@ class VectorModel:
         if full or n <= few:
             self._see(orthonormal(finite(self.rows.sum("adjoint", along=(np.eye(n),)))))
             return True
-        if n >= 8 * d and d <= 20 * self.n_components:
+        if not rough and n >= 8 * d and d <= 20 * self.n_components:
             # So few features that their second moments cost no more than a sketch.
             total, gram = self.rows.sum("weighted_gram")
             gram = finite(gram) - np.outer(total, total) / n
@@ -248,7 +253,7 @@ class VectorModel:
             self._see(orthonormal(np.column_stack([leading[:, ::-1], total])))
             return True
         self._see(orthonormal(finite(self.rows.sum(_sketch, width, along=(np.arange(n),)))))
-        return False
+        return rough
 
     def _see(self, basis: Array, codes: Array | None = None) -> None:
         """Look at the rows through ``basis``."""
@@ -312,7 +317,7 @@ class VectorModel:
             return False
         useful = np.argsort(-gains)[: min(self.rows.shape) - self.basis.shape[1]]
         useful = np.sort(useful[gains[useful] > 0.1 * enough / len(gains)])
-        if self.basis.shape[1] + len(useful) > 3 * (c + OVERSAMPLING):
+        if self.basis.shape[1] + len(useful) > 2 * (c + OVERSAMPLING):
             self._narrow(c + OVERSAMPLING)
         added = orthonormal(images[:, useful], against=self.basis)
         codes = np.hstack([self.codes, self.rows.map("project", added)])
