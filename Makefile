@@ -18,10 +18,13 @@ lint: $(READY)
 	$(BIN)/mypy
 
 bench: $(READY)
+	$(BIN)/python benchmarks/outliers.py
 	$(BIN)/python benchmarks/reweighted.py
 
 docs: $(READY)
-	$(BIN)/python -m docs.build --out build/docs
+	$(BIN)/python -m pip install --quiet --group docs
+	$(BIN)/python -m sphinx -q -W -E docs build/docs
+	@echo "Open build/docs/index.html"
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
