@@ -288,6 +288,8 @@ BAD = {
 @pytest.mark.parametrize("kind", BAD)
 def test_bad_input_is_refused_in_words(name, kind, X):
     spoil, words = BAD[kind]
+    if (name, kind) == ("GLRAM", "one sample"):
+        pytest.skip("GLRAM of one image is its truncated singular value decomposition")
     with pytest.raises((ValueError, TypeError), match=words):
         make(name).fit(spoil(X))
 

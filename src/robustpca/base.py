@@ -86,6 +86,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         "verbose": ["verbose"],
     }
     _accept_sparse = True
+    _min_samples = 2
 
     n_components: Any
     max_iter: int
@@ -294,7 +295,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 reset=reset,
                 accept_sparse=["csr"] if self._accept_sparse else False,
                 dtype="numeric",
-                ensure_min_samples=2 if reset else 1,
+                ensure_min_samples=self._min_samples if reset else 1,
             )
             return SparseRows(X) if sparse.issparse(X) else ArrayRows(X)
         self._check_lazy(rows, reset)
@@ -305,9 +306,11 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         n_samples, n_features = rows.shape
         if rows.stored.kind not in "fiub":
             raise ValueError(f"X must hold real numbers, but its dtype is {rows.stored}.")
-        if n_samples < (2 if reset else 1) or n_features < 1:
+        needed = self._min_samples if reset else 1
+        if n_samples < needed or n_features < 1:
             raise ValueError(
-                f"X has shape {rows.shape}, but {name} needs at least 2 samples and 1 feature."
+                f"X has shape {rows.shape}, but {name} needs at least {needed} samples and 1 "
+                "feature."
             )
         if reset:
             self.n_features_in_ = n_features
@@ -383,6 +386,11 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         effective = 1 / float(share @ share)
         correction = effective / (effective - 1) if effective > 1 + 1e-9 else 1.0
         variances, dtype = correction * variances, rows.dtype
+        # What a component shows of a constant column is rounding error, unless it is one of
+        # those that complete the basis of data without enough variance.
+        genuine = (variances > 1e-10 * variances.max())[:, None]
+        rounding = genuine & rows.constant_columns() & (np.abs(components) < 1e-6)
+        components = np.where(rounding, 0.0, components)
         ratio = variances / (correction * total) if total > 0 else np.zeros_like(variances)
         self.mean_ = mean.astype(dtype)
         self.components_ = np.ascontiguousarray(flip_signs(components), dtype=dtype)

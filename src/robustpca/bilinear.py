@@ -227,6 +227,7 @@ class GLRAM(ReweightedBilinear):
         "center": [StrOptions({"zero", "mean"})],
         "init": [StrOptions({"leading", "identity"})],
     }
+    _min_samples = 1
 
     def __init__(
         self,
@@ -262,7 +263,7 @@ class GLRAM(ReweightedBilinear):
             identity=self.init == "identity",
         )
 
-    def _start(self, model: Any, init: str) -> None:
+    def _start(self, model: Any, init: str, exact: bool) -> None:
         """The model knows its start."""
 
 

@@ -87,7 +87,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
     tol : float, default=1e-6
         Stop when a pass lowers the objective by less than this share of it (adaptive weights:
         when no weight changes by more).
-    max_iter : int, default=50
+    max_iter : int, default=200
         Largest number of fits.
     callback : callable, default=None
         Called after each fit with its ``iteration``, ``objective``, ``change``, ``n_active``.
@@ -149,7 +149,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         init: str = "robust",
         random_state: Any = 0,
         tol: float = 1e-6,
-        max_iter: int = 50,
+        max_iter: int = 200,
         callback: Watch | None = None,
         verbose: int = 0,
     ) -> None:

@@ -78,19 +78,22 @@ class ReweightedModel(SubspaceModel):
         if init == "auto":
             init = "robust" if loss.drops or weighting.drops else "pca"
         model = self._model(rows, init)
-        self._start(model, init)
+        self._start(model, init, exact=loss.by_start)
         self.loss_ = loss.tuned(model.residuals(), model.floor)
         self._finish(rows, model, self._run(model, weighting))
 
-    def _start(self, model: SubspaceFit, init: str) -> None:
+    def _start(self, model: SubspaceFit, init: str, exact: bool) -> None:
         if init == "pca":
             return
         rng = check_random_state(self.random_state)
         coordinates, outside = model.coordinates()
         if init == "robust":
-            model.fit(trusted_half(coordinates, outside, rng))
+            weights = trusted_half(coordinates, outside, rng)
         else:
-            model.fit(rng.uniform(size=len(outside)))
+            weights = rng.uniform(size=len(outside))
+        model.fit(weights)
+        if exact:
+            model.settle(weights)
 
     def _run(self, model: SubspaceFit, weighting: Weighting) -> Reweighting:
         return reweight(
@@ -226,20 +229,23 @@ class ReweightedPCA(ReweightedModel):
             rough=init != "pca",
         )
 
-    def _start(self, model: Any, init: str) -> None:
-        super()._start(model, init)
+    def _start(self, model: Any, init: str, exact: bool) -> None:
+        super()._start(model, init, exact)
         if self._by_share:
             model.n_components = model.rank_for(self.n_components)
 
     def _run(self, model: Any, weighting: Weighting) -> Reweighting:
         result = super()._run(model, weighting)
         # A share of the variance is a share of the weighted one, which the weights decide.
-        for _ in range(10 if self._by_share else 0):
+        tried: set[int] = set()
+        while self._by_share and model.n_components not in tried:
+            tried.add(model.n_components)
             wanted = model.rank_for(self.n_components)
-            if wanted == model.n_components:
-                break
-            model.n_components = wanted
-            result = super()._run(model, weighting)
+            # Two ranks may each ask for the other; the larger one then holds the share.
+            wanted = max(wanted, model.n_components) if wanted in tried else wanted
+            if wanted != model.n_components:
+                model.n_components = wanted
+                result = super()._run(model, weighting)
         return result
 
 
@@ -385,7 +391,7 @@ class R1PCA(ReweightedPCA):
         return losses[self.loss], Uniform()
 
 
-@documented(tol="1e-8", max_iter=300, init="'robust'")
+@documented(tol="1e-8", max_iter=200, init="'robust'")
 class PCAAN(ReweightedPCA):
     r"""PCA with adaptive neighbours (PCA-AN).
 
@@ -396,7 +402,8 @@ class PCAAN(ReweightedPCA):
 
     With ``n_active``, :math:`\gamma` is chosen anew in each pass, so the objective may rise, and
     ``tol`` bounds the largest change of a weight instead. If the weights have not settled after
-    50 passes, :math:`\gamma` is frozen and the objective only falls from there.
+    a quarter of ``max_iter`` passes, :math:`\gamma` is frozen; the objective only falls from
+    there, and ten times ``tol`` bounds its relative decrease.
 
     Parameters
     ----------
@@ -453,7 +460,7 @@ class PCAAN(ReweightedPCA):
         init: str = "robust",
         random_state: Any = 0,
         tol: float = 1e-8,
-        max_iter: int = 300,
+        max_iter: int = 200,
         callback: Watch | None = None,
         verbose: int = 0,
     ) -> None:

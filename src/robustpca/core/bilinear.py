@@ -83,6 +83,9 @@ class BilinearModel:
         residuals = self.rows.map(_residuals, self.left, self.right, self.shape)
         return np.where(residuals > self.floor**2, residuals, 0.0)
 
+    def settle(self, weights: Array) -> None:
+        """There is nothing to widen: every fit sees all of the data."""
+
     def widen(self, weights: Array, enough: float) -> bool:
         """There is nothing to widen: every fit sees all of the data."""
         return False

@@ -48,11 +48,21 @@ def orthonormal(A: Array, against: Array | None = None) -> Array:
 
 
 def principal_axes(gram: Array) -> tuple[Array, Array]:
-    """Eigenvalues, largest first and never negative, and eigenvectors of a psd matrix."""
-    if not gram.any():  # no direction is better than another: keep the coordinate axes in order
-        return np.zeros(len(gram)), np.eye(len(gram))
-    values, vectors = linalg.eigh(gram, driver="evd", check_finite=False)
-    return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    """Eigenvalues, largest first and never negative, and eigenvectors of a psd matrix.
+
+    Coordinates without any variance stay out of the others' way: they come last, in order, as
+    axes of their own, and all other eigenvectors are exactly zero there.
+    """
+    used = gram.any(axis=0)
+    n_used = int(np.count_nonzero(used))
+    values, axes = np.zeros(len(gram)), np.zeros(gram.shape)
+    axes[~used, n_used:] = np.eye(len(gram) - n_used)
+    if n_used:
+        inner = gram if n_used == len(gram) else gram[np.ix_(used, used)]
+        found, vectors = linalg.eigh(inner, driver="evd", check_finite=False)
+        values[:n_used] = np.maximum(found[::-1], 0.0)
+        axes[used, :n_used] = vectors[:, ::-1]
+    return values, axes
 
 
 def flip_signs(components: Array) -> Array:

@@ -15,6 +15,9 @@ import numpy as np
 
 from robustpca.core.linalg import Array
 
+# Stands for zero where all samples are equal and nothing else gives a scale.
+TINY = 1e-150
+
 
 class Loss(Protocol):
     """What the loop needs to know of a loss."""
@@ -22,6 +25,10 @@ class Loss(Protocol):
     @property
     def drops(self) -> bool:
         """Whether far samples weigh nothing at all."""
+
+    @property
+    def by_start(self) -> bool:
+        """Whether parameters may be rules about the residuals of the start."""
 
     def values(self, residuals: Array) -> Array:
         """Loss of each sample from its squared residual."""
@@ -45,7 +52,7 @@ def _positive(name: str, value: Any, rule: str, largest: float = 1e150) -> float
 
 
 def _median_norm(residuals: Array, floor: float) -> float:
-    return max(float(np.sqrt(np.median(residuals))), floor)
+    return max(float(np.median(np.sqrt(residuals))), floor, TINY)
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,7 @@ class SquaredLoss:
     """The squared residual: ordinary least squares."""
 
     drops: ClassVar[bool] = False
+    by_start: ClassVar[bool] = False
 
     def values(self, residuals: Array) -> Array:
         return residuals
@@ -73,6 +81,7 @@ class L21Loss:
     """
 
     drops: ClassVar[bool] = False
+    by_start: ClassVar[bool] = False
 
     floor: float | None = None
 
@@ -86,7 +95,7 @@ class L21Loss:
 
     @property
     def _floor(self) -> float:
-        return self.floor or float(np.finfo(np.float64).tiny) ** 0.5
+        return self.floor or TINY
 
     def tuned(self, residuals: Array, floor: float) -> Self:
         return self if self.floor is not None else replace(self, floor=floor)
@@ -97,6 +106,7 @@ class HuberLoss:
     """Squared residual up to ``cutoff``, growing linearly with the norm beyond it."""
 
     drops: ClassVar[bool] = False
+    by_start: ClassVar[bool] = True
 
     cutoff: float | str = "auto"
 
@@ -122,6 +132,7 @@ class CauchyLoss:
     """cutoff^2 log(1 + r^2 / cutoff^2): grows ever more slowly, without being bounded."""
 
     drops: ClassVar[bool] = False
+    by_start: ClassVar[bool] = True
 
     cutoff: float | str = "auto"
 
@@ -144,6 +155,7 @@ class SigmaLoss:
     """(1 + sigma) r^2 / (r + sigma): near r for a small ``sigma``, near r^2 for a large one."""
 
     drops: ClassVar[bool] = False
+    by_start: ClassVar[bool] = True
 
     sigma: float | str = "auto"
 
@@ -172,6 +184,7 @@ class CappedLoss:
     """
 
     drops: ClassVar[bool] = True
+    by_start: ClassVar[bool] = True
 
     threshold: float | str = "q0.8"
     floor: float | None = None
@@ -196,7 +209,7 @@ class CappedLoss:
                     f"threshold={threshold!r} must be a positive number or a quantile such as "
                     "'q0.8'."
                 )
-            threshold = max(float(np.quantile(np.sqrt(residuals), share)), floor)
+            threshold = max(float(np.quantile(np.sqrt(residuals), share)), floor, TINY)
         threshold = _positive("threshold", threshold, "a quantile", largest=np.inf)
         return replace(self, threshold=max(threshold, floor), floor=floor)
 

@@ -71,11 +71,6 @@ class Reweighting:
 
 # A view is widened once a pass brings less than this share of all since the last widening.
 EARLY = 0.2
-# A weighting that is not monotone is frozen after this many passes, or half of those allowed.
-FREEZE = 50
-# A weighting that is not monotone is judged by its weights; its view by this relative gain,
-# and its objective, once it has been frozen, by the same.
-FROZEN_TOL = 1e-7
 
 
 def reweight(
@@ -90,7 +85,8 @@ def reweight(
     """Alternate losses, weights and weighted fits until the objective settles.
 
     The objective never rises if the weighting is monotone. One that is not is watched by its
-    weights instead, and made monotone after half of the passes if it has not settled by then.
+    weights instead, and made monotone after a quarter of the passes if it has not settled by
+    then; ten times the tolerance then applies to the objective.
     """
 
     def weigh(residuals: Array) -> tuple[Weighted, Array]:
@@ -118,17 +114,20 @@ def reweight(
         history.append(step.objective)
         change = _change(previous, step, weighting.monotone)
         watch(Pass(iteration, step.objective, change, step.n_active))
-        if not weighting.monotone and iteration == min(FREEZE, max_iter // 2):
-            weighting, tol = weighting.frozen(step), max(tol, FROZEN_TOL)
+        if not weighting.monotone and iteration == max_iter // 4:
+            weighting, tol = weighting.frozen(step), 10 * tol
         # Passes inside the view are cheap and widening it is not, but a view that is still
         # poor is not worth settling in: it is widened as soon as progress slows down.
         since = abs(_change(anchor, step, weighting.monotone))
         if change > max(tol, patience * since):
             continue
-        known_good = widened and since <= tol
+        # Weights may stand still while the subspace is poor; an objective does not.
+        known_good = weighting.monotone and widened and since <= tol
         if verified is not None:
             known_good |= abs(_change(verified, step, weighting.monotone)) <= 100 * tol
-        enough = (tol if weighting.monotone else FROZEN_TOL) * abs(step.objective)
+        # The same tolerance for a sum of squares as for an objective that has been frozen.
+        scale = abs(step.objective) if weighting.monotone else 10 * float(weights @ residuals)
+        enough = tol * scale
         if change <= tol and known_good:
             converged = True
         elif iteration < max_iter and model.widen(weights, enough):
@@ -153,6 +152,9 @@ class SubspaceFit(Model, Protocol):
 
     floor: float
 
+    def settle(self, weights: Array) -> None:
+        """Make sure that the last fit, with these weights, is as good as on the full data."""
+
     def coordinates(self) -> tuple[Rows, Array]:
         """Coordinates of the samples, and their squared distance from what these describe."""
 
@@ -169,7 +171,7 @@ VIEW_BYTES = 1 << 30
 GRAM_FEATURES = 4096
 # Directions that the first view has beyond the components asked for.
 OVERSAMPLING = 10
-# The first view is widened until its sum of squares is this near to that of PCA.
+# The view of the start is widened until its sum of squares is this near to that of the data.
 START_TOL = 1e-3
 
 
@@ -223,16 +225,22 @@ class VectorModel:
         self.values, self.axes = np.empty(0), np.empty((0, 0))
         self.total, self.lost = 0.0, 0.0
         self.power = False
-        settled = self._open(full, rough)
+        enough = self._open(full, rough)
         uniform = np.ones(n_samples)
         self.fit(uniform)
-        while not settled and self.widen(uniform, START_TOL * self.lost):
-            before = self.lost
-            self.fit(uniform)
-            # The estimate of the gain is no good where the spectrum is flat; the gain itself is.
-            settled = before - self.lost <= START_TOL * self.lost
+        if not enough:
+            self.settle(uniform)
         self.floor = self.rows.floor * float(np.sqrt(self.total / n_samples))
         self.power = power
+
+    def settle(self, weights: Array) -> None:
+        """Widen the view until the fit with these weights is as good as on the full data."""
+        while self.widen(weights, START_TOL * self.lost):
+            before = self.lost
+            self.fit(weights)
+            # The estimate of the gain is no good where the spectrum is flat; the gain itself is.
+            if before - self.lost <= START_TOL * self.lost:
+                break
 
     def _open(self, full: bool, rough: bool) -> bool:
         """Choose the first view; true if it holds all that is needed of PCA."""
@@ -283,7 +291,7 @@ class VectorModel:
             inner = moved[:, : self.n_components]
             turn = principal_axes(inner.T @ gram @ inner)[1]
             self.axes = np.hstack([inner @ turn, moved[:, self.n_components :]])
-            self.values = np.einsum("ij,ij->j", self.axes, gram @ self.axes)
+            self.values = np.maximum(np.einsum("ij,ij->j", self.axes, gram @ self.axes), 0.0)
         else:
             self.values, self.axes = principal_axes(gram)
         self.lost = float(self.values[self.n_components :].sum() + weights @ self.outside)
@@ -322,6 +330,8 @@ class VectorModel:
         added = orthonormal(images[:, useful], against=self.basis)
         codes = np.hstack([self.codes, self.rows.map("project", added)])
         self._see(np.hstack([self.basis, added]), codes)
+        self.axes = linalg.block_diag(self.axes, np.eye(added.shape[1]))
+        self.values = np.append(self.values, np.zeros(added.shape[1]))
         return True
 
     def coordinates(self) -> tuple[Rows, Array]:
@@ -345,6 +355,7 @@ class VectorModel:
         self.rows = self.rows.centred(self.mean)
         assert self.basis is not None
         self.basis, self.view = self.basis @ leading, coordinate_rows(self.codes)
+        self.axes, self.values = np.eye(width), self.values[:width]
 
     @property
     def mean(self) -> Array:

@@ -165,10 +165,7 @@ class Rows:
         The point is the median of some rows of the beginning, the middle and the end: exact
         where a column is constant, and not carried away by far outliers.
         """
-        n = self.shape[0]
-        starts = sorted({0, max(0, n // 2 - 16), max(0, n - 33)})
-        sample = np.concatenate([self.read(at, min(at + 33, n)) for at in starts])
-        sample = sample.astype(np.float64)
+        sample = self._sample()
         other = self.centred(np.median(sample, axis=0))
         spread = float(np.median(square_norms(sample - other.center)))
         rounding = 2.0 ** (-23 if self.dtype == np.float32 else -52)
@@ -176,6 +173,25 @@ class Rows:
         if self.stored == self.dtype and rounding <= NEAR * np.sqrt(spread):
             other.block_kind = NearBlock
         return other
+
+    def constant_columns(self) -> Array:
+        """Mask of the columns that hold one and the same value in all rows."""
+        sample = self._sample()
+        candidates = np.flatnonzero((sample == sample[0]).all(axis=0))
+        constant = np.zeros(self.shape[1], dtype=bool)
+        if len(candidates):
+            seen = self.map(_differs, candidates, sample[0, candidates]).reshape(
+                -1, len(candidates)
+            )
+            constant[candidates] = ~seen.any(axis=0)
+        return constant
+
+    def _sample(self) -> Array:
+        """Some rows of the beginning, the middle and the end."""
+        n = self.shape[0]
+        starts = sorted({0, max(0, n // 2 - 16), max(0, n - 33)})
+        sample = np.concatenate([self.read(at, min(at + 33, n)) for at in starts])
+        return sample.astype(np.float64)
 
     def map(
         self, function: Task, *state: Any, along: tuple[Array, ...] = (), first: int = 0
@@ -214,6 +230,10 @@ class Rows:
 
     def _gather(self, parts: list[Any]) -> list[Any]:
         return parts
+
+
+def _differs(block: DenseBlock, columns: Array, values: Array) -> Array:
+    return (np.asarray(block.block[:, columns]) != values).any(axis=0)
 
 
 def _in_order(work: Callable[[T], Any], jobs: list[T], workers: int) -> Iterator[Any]:
@@ -258,6 +278,11 @@ class SparseRows(Rows):
 
     def settled(self) -> Self:
         return self
+
+    def constant_columns(self) -> Array:
+        # A column is constant if it holds nothing, or its largest and least entries agree.
+        largest, least = self.X.max(axis=0).toarray(), self.X.min(axis=0).toarray()
+        return np.asarray(largest == least).ravel()
 
 
 class FileRows(Rows):
