@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustpca.core.linalg import Array, DenseBlock, flip_signs
 from robustpca.core.reweighted import Pass, Watch
-from robustpca.core.rows import ArrayRows, Rows, SparseRows, lazy_rows
+from robustpca.core.rows import ArrayRows, Rows, SparseRows, lazy_rows, one_blas_thread
 from robustpca.params import Interval, fit_context
 
 T = TypeVar("T")
@@ -114,7 +114,9 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self : object
             The fitted model.
         """
-        self._fit(self._rows(X, reset=True))
+        rows = self._rows(X, reset=True)
+        with one_blas_thread:
+            self._fit(rows)
         if not self.converged_:
             warnings.warn(
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} passes with a "

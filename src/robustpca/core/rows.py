@@ -35,19 +35,20 @@ def _controller() -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
-def _blas_threads() -> int:
-    return max((lib.num_threads for lib in _controller().lib_controllers), default=1)
+class OneBlasThread:
+    """Hold BLAS to one thread; the last of several fits to leave restores the old limit.
 
-
-class _OneBlasThread:
-    """Hold BLAS to one thread; the last of several fits to leave restores the old limit."""
+    A fit runs inside: its threads work on blocks, and its small factorisations are faster
+    without the help of a second thread.
+    """
 
     def __init__(self) -> None:
-        self.lock, self.depth = threading.Lock(), 0
+        self.lock, self.depth, self.allowed = threading.Lock(), 0, 1
 
     def __enter__(self) -> None:
         with self.lock:
             if self.depth == 0:
+                self.allowed = self._now()
                 self.limiter = _controller().limit(limits=1)
             self.depth += 1
 
@@ -57,8 +58,12 @@ class _OneBlasThread:
             if self.depth == 0:
                 self.limiter.restore_original_limits()
 
+    @staticmethod
+    def _now() -> int:
+        return max((lib.num_threads for lib in _controller().lib_controllers), default=1)
 
-_one_blas_thread = _OneBlasThread()
+
+one_blas_thread = OneBlasThread()
 
 
 def fold(parts: Iterable[T], add: Callable[[T, T], T]) -> T:
@@ -219,8 +224,8 @@ class Rows:
 
         # As many workers as BLAS may have threads, each with a BLAS of one thread: whoever
         # limits BLAS limits this too, and one block is always worked on by one thread.
-        workers = min(_blas_threads(), len(bounds))
-        with _one_blas_thread:
+        with one_blas_thread:
+            workers = min(one_blas_thread.allowed, len(bounds))
             if workers == 1:
                 yield from map(work, bounds)
             else:
@@ -407,7 +412,7 @@ class DaskRows(Rows):
     def _gather(self, parts: list[Any]) -> list[Any]:
         from dask.base import compute
 
-        with _one_blas_thread:
+        with one_blas_thread:
             return list(compute(*parts))
 
 
