@@ -144,22 +144,22 @@ class ReweightedBilinear(ReweightedModel):
         return height, width
 
     def _ranks(self, shape: tuple[int, int]) -> tuple[int, int]:
-        if self.n_components is None:
+        given = self.n_components
+        if given is None:
             return shape
-        if isinstance(self.n_components, Integral) and self.n_components <= max(shape):
-            return min(int(self.n_components), shape[0]), min(int(self.n_components), shape[1])
-        if isinstance(self.n_components, Integral):
+        if isinstance(given, Integral):
+            # One number for both sides; a side that is shorter gives all it has.
+            side = int(given)
+            ranks = (min(side, shape[0]), min(side, shape[1])) if side <= max(shape) else None
+        else:
+            left, right = _pair(given, "n_components")
+            ranks = (left, right) if left <= shape[0] and right <= shape[1] else None
+        if ranks is None:
             raise ValueError(
-                f"n_components={self.n_components} is more than images of shape {shape} can "
-                f"give: choose at most {max(shape)}."
+                f"n_components={given} is more than images of shape {shape} can give: choose at "
+                f"most {shape}."
             )
-        left, right = _pair(self.n_components, "n_components")
-        if left > shape[0] or right > shape[1]:
-            raise ValueError(
-                f"n_components={(left, right)} is more than images of shape {shape} can give: "
-                f"choose at most {shape}."
-            )
-        return left, right
+        return ranks
 
     def _finish(self, rows: Rows, model: Any, result: Reweighting) -> None:
         super()._finish(rows, model, result)

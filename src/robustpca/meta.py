@@ -261,9 +261,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
             Targets or clusters.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", reset=False)
-        return np.asarray(self.estimator_.predict(X))
+        return np.asarray(self._ask("predict", X))
 
     @available_if(_fitted_has("transform"))
     def transform(self, X: Any) -> Array:
@@ -279,9 +277,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         Z : ndarray
             What the estimator makes of them; for k-means the distances to the centres.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", reset=False)
-        return np.asarray(self.estimator_.transform(X))
+        return np.asarray(self._ask("transform", X))
 
     @available_if(_fitted_has("transform"))
     def fit_transform(self, X: Any, y: Any = None) -> Array:
@@ -335,9 +331,12 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         score : float
             As the estimator defines it.
         """
+        return float(self._ask("score", X, y))
+
+    def _ask(self, method: str, X: Any, *more: Any) -> Any:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
-        return float(self.estimator_.score(X, y))
+        return getattr(self.estimator_, method)(X, *more)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")

@@ -130,7 +130,7 @@ def reweight(
         enough = tol * scale
         if change <= tol and known_good:
             converged = True
-        elif iteration < max_iter and model.widen(weights, enough):
+        elif model.widen(weights, enough):
             anchor, widened, verified, patience = step, True, None, EARLY
         else:
             converged, verified, patience = change <= tol, step, 0.0

@@ -185,10 +185,7 @@ class Rows:
         candidates = np.flatnonzero((sample == sample[0]).all(axis=0))
         constant = np.zeros(self.shape[1], dtype=bool)
         if len(candidates):
-            seen = self.map(_differs, candidates, sample[0, candidates]).reshape(
-                -1, len(candidates)
-            )
-            constant[candidates] = ~seen.any(axis=0)
+            constant[candidates] = self.sum(_differ, candidates, sample[0, candidates]) == 0
         return constant
 
     def _sample(self) -> Array:
@@ -237,8 +234,8 @@ class Rows:
         return parts
 
 
-def _differs(block: DenseBlock, columns: Array, values: Array) -> Array:
-    return (np.asarray(block.block[:, columns]) != values).any(axis=0)
+def _differ(block: DenseBlock, columns: Array, values: Array) -> Array:
+    return np.count_nonzero(block.block[:, columns] != values, axis=0)
 
 
 def _in_order(work: Callable[[T], Any], jobs: list[T], workers: int) -> Iterator[Any]:
