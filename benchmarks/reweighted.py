@@ -11,6 +11,7 @@ eigenvectors in every pass.
 import argparse
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,16 +102,12 @@ def best(work: Callable[[], Any], clock: Callable[[], float], repeats: int = 3) 
 
 
 def peak_bytes(work: Callable[[], Any]) -> int:
-    """How far the resident memory of this process rises above where it stands."""
-    Path("/proc/self/clear_refs").write_text("5")
-    before = _status("VmRSS")
+    """Most memory that arrays took at a time, beyond those that were there before."""
+    tracemalloc.start()
     work()
-    return _status("VmHWM") - before
-
-
-def _status(field: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
 
 
 def measure(shape: str, dtype: type, n_passes: int) -> None:

@@ -378,8 +378,8 @@ class VectorModel:
         return self.source.center + shift, orthonormal(images[:, :-1]).T
 
 
-# Rows of wide data that are few enough to be turned into a square by one QR factorisation.
-FEW_ROWS = 256
+# Wide data this small are turned into a square by one QR factorisation, which needs copies.
+FEW_ROWS, FEW_BLOCKS = 256, 4
 # Products between all pairs of blocks are formed for at most this many blocks.
 PAIRED_BLOCKS = 24
 
@@ -402,7 +402,7 @@ def compact(rows: Rows) -> Rows:
     if n >= d or n_blocks > PAIRED_BLOCKS or not issubclass(rows.block_kind, DenseBlock):
         return rows
     exact = rows.precise()
-    if n <= FEW_ROWS:
+    if n <= FEW_ROWS and n_blocks <= FEW_BLOCKS:
         return ArrayRows(linalg.qr(exact.map("dense").T, mode="r", check_finite=False)[0].T)
     products = np.empty((n, n))
     for i, (start, stop) in enumerate(exact.bounds):
