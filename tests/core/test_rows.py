@@ -254,8 +254,10 @@ def test_a_dask_array_of_unknown_length_is_refused_with_the_remedy(X):
         EPCA(2).fit(array[array[:, 0] > 0])
 
 
-def test_bad_numbers_on_disk_are_found(X, tmp_path):
-    X[123, 7] = np.nan
+@pytest.mark.parametrize("shape", [(400, 90), (100, 40), (90, 150), (300, 400)])
+def test_bad_numbers_on_disk_are_found(shape, tmp_path, rng):
+    X = rng.normal(size=shape)
+    X[23, 7] = np.nan
     np.save(tmp_path / "bad.npy", X)
     with pytest.raises(ValueError, match="contains NaN"):
         EPCA(2).fit(np.load(tmp_path / "bad.npy", mmap_mode="r"))

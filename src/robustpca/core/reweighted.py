@@ -403,13 +403,14 @@ def compact(rows: Rows) -> Rows:
         return rows
     exact = rows.precise()
     if n <= FEW_ROWS and n_blocks <= FEW_BLOCKS:
-        return ArrayRows(linalg.qr(exact.map("dense").T, mode="r", check_finite=False)[0].T)
+        turned = finite(exact.map("dense")).T
+        return ArrayRows(linalg.qr(turned, mode="r", check_finite=False)[0].T)
     products = np.empty((n, n))
     for i, (start, stop) in enumerate(exact.bounds):
         block = DenseBlock(exact.read(start, stop), exact.center, exact.dtype).dense()
         products[start:, start:stop] = exact.map(_products, block, first=i)
     # The pivoted factor stops where the rows become dependent.
-    factor, pivots, rank, _ = linalg.lapack.dpstrf(products, lower=1, overwrite_a=1)
+    factor, pivots, rank, _ = linalg.lapack.dpstrf(finite(products), lower=1, overwrite_a=1)
     square = np.zeros((n, n))
     square[pivots - 1, :rank] = np.tril(factor)[:, :rank]
     return ProductRows(square)
