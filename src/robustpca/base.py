@@ -123,7 +123,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"change of {self._change:.1e}, above tol={self.tol:.1e}. Raise max_iter, or "
                 "raise tol to accept this fit.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return self
 

@@ -219,7 +219,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
                 f"of {result.change:.1e}, above tol={self.tol:.1e}. Raise max_iter, or raise tol "
                 "to accept this fit.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return self
 

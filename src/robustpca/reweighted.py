@@ -485,7 +485,7 @@ class PCAAN(ReweightedPCA):
                 f"Only {self.n_active_} samples are active, too few to fix "
                 f"{self.n_components_} components: raise n_active or lower n_components.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
 
