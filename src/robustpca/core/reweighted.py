@@ -408,7 +408,9 @@ def compact(rows: Rows) -> Rows:
     products = np.empty((n, n))
     for i, (start, stop) in enumerate(exact.bounds):
         block = DenseBlock(exact.read(start, stop), exact.center, exact.dtype).dense()
-        products[start:, start:stop] = exact.map(_products, block, first=i)
+        products[start:stop, start:stop] = block @ block.T
+        if stop < n:
+            products[stop:, start:stop] = exact.map(_products, block, first=i + 1)
     # The pivoted factor stops where the rows become dependent.
     factor, pivots, rank, _ = linalg.lapack.dpstrf(finite(products), lower=1, overwrite_a=1)
     square = np.zeros((n, n))
@@ -431,7 +433,10 @@ def finite(sums: Array) -> Array:
 
 
 def _products(block: DenseBlock, other: Array) -> Array:
-    return block.dense() @ other.T
+    out = np.empty((len(block), len(other)))
+    for place, tile in block.tiles():
+        out[place] = tile @ other.T
+    return out
 
 
 def _tail_norms(block: DenseBlock, tail: Array) -> Array:

@@ -155,7 +155,8 @@ class Rows:
     def precise(self) -> Self:
         """The same rows, worked on in double precision."""
         other = copy.copy(self)
-        other.dtype = np.dtype(np.float64)
+        if self.dtype != np.float64:
+            other.dtype, other.block_kind = np.dtype(np.float64), DenseBlock
         return other
 
     @property
