@@ -480,7 +480,7 @@ def test_a_stack_of_images_is_refused_with_the_call_that_works(method, rng):
         (2, (12, 9, 1), r"image_shape=\(12, 9, 1\) must be two whole numbers"),
         (2, (12.0, 9.0), r"image_shape=\(12.0, 9.0\) must be two whole numbers"),
         (2, (-12, -9), r"image_shape=\(-12, -9\) must be two whole numbers of at least 1"),
-        (13, SHAPE, r"n_components=13 .* shape \(12, 9\) can give: choose at most 12"),
+        (13, SHAPE, r"n_components=13 .* shape \(12, 9\) can give: choose at most \(12, 9\)"),
         ((3, 10), SHAPE, r"n_components=\(3, 10\) .* choose at most \(12, 9\)"),
         ((0, 3), SHAPE, r"n_components=\(0, 3\) must be two whole numbers of at least 1"),
         ((3,), SHAPE, r"n_components=\(3,\) must be two whole numbers"),

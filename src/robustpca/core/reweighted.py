@@ -223,7 +223,7 @@ class VectorModel:
         self.codes: Array = np.empty((n_samples, 0))
         self.view: Rows = self.rows
         self.values, self.axes = np.empty(0), np.empty((0, 0))
-        self.total, self.lost = 0.0, 0.0
+        self.total, self.lost, self.floor = 0.0, 0.0, 0.0
         self.power = False
         enough = self._open(full, rough)
         uniform = np.ones(n_samples)
@@ -321,6 +321,8 @@ class VectorModel:
         with np.errstate(divide="ignore", invalid="ignore"):
             gains = np.append(squares[:c] / gaps, 0.0 if self.fixed else squares[c] / weights.sum())
         gains[squares == 0] = 0.0
+        # Residuals at rounding level are as good as none.
+        enough = max(enough, self.floor**2 * float(weights.sum()))
         if gains.sum() <= enough:
             return False
         useful = np.argsort(-gains)[: min(self.rows.shape) - self.basis.shape[1]]
