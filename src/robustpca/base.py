@@ -1,5 +1,7 @@
 """SubspaceModel: everything about a fitted subspace that is not the method."""
 
+import inspect
+import textwrap
 import time
 import warnings
 from collections.abc import Callable
@@ -58,10 +60,13 @@ def documented(**defaults: object) -> Callable[[T], T]:
     """Fill the parts of a docstring that many methods share, with their defaults."""
 
     def fill(cls: T) -> T:
+        # Since Python 3.13 docstrings come without their indentation, before with it.
+        doc = inspect.cleandoc(cls.__doc__ or "")
         for name, text in {**COMMON, **getattr(cls, "_docs", {})}.items():
             for key, value in defaults.items():
                 text = text.replace(f"{{{key}}}", str(value))
-            cls.__doc__ = (cls.__doc__ or "").replace(f"%({name})s", text)
+            doc = doc.replace(f"%({name})s", textwrap.dedent(f"    {text}"))
+        cls.__doc__ = doc
         return cls
 
     return fill
