@@ -72,6 +72,33 @@ def documented(**defaults: object) -> Callable[[T], T]:
     return fill
 
 
+def announcer(name: str, unit: str, verbose: int, callback: Watch | None) -> Watch:
+    """What a loop calls after each pass: it prints a line and tells the user's callback."""
+    started = time.perf_counter()
+
+    def watch(info: Pass) -> None:
+        if verbose:
+            print(
+                f"[{name}] {unit} {info.iteration}: objective {info.objective:.6g}, change "
+                f"{info.change:.1e} after {time.perf_counter() - started:.1f} s, "
+                f"{info.n_active} active"
+            )
+        if callback is not None:
+            callback(info)
+
+    return watch
+
+
+def warn_unconverged(name: str, units: str, change: float, model: Any) -> None:
+    """Say that a fit stopped early, and which knobs there are; called from `fit` itself."""
+    warnings.warn(
+        f"{name} stopped after max_iter={model.max_iter} {units} with a change of {change:.1e}, "
+        f"above tol={model.tol:.1e}. Raise max_iter, or raise tol to accept this fit.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+
+
 class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all models that end with ``mean_`` and orthonormal ``components_``.
 
@@ -123,13 +150,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         with one_blas_thread:
             self._fit(rows)
         if not self.converged_:
-            warnings.warn(
-                f"{type(self).__name__} stopped after max_iter={self.max_iter} passes with a "
-                f"change of {self._change:.1e}, above tol={self.tol:.1e}. Raise max_iter, or "
-                "raise tol to accept this fit.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            warn_unconverged(type(self).__name__, "passes", self._change, self)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -354,22 +375,6 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"{rows.shape}, so choose at most {largest}."
             )
         return int(self.n_components)
-
-    def _watch(self) -> Watch:
-        """What the loop calls after each pass: the printed line and the user's callback."""
-        started, callback, name = time.perf_counter(), self.callback, type(self).__name__
-
-        def watch(info: Pass) -> None:
-            if self.verbose:
-                seconds = time.perf_counter() - started
-                print(
-                    f"[{name}] pass {info.iteration}: objective {info.objective:.6g}, "
-                    f"change {info.change:.1e}, {info.n_active} active, {seconds:.1f} s"
-                )
-            if callback is not None:
-                callback(info)
-
-        return watch
 
     def _keep(
         self,

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from robustpca.base import documented
 from robustpca.core.bilinear import BilinearModel
 from robustpca.core.centers import CENTERS
-from robustpca.core.losses import LOSSES, CappedLoss, L21Loss, Loss, SquaredLoss, named
+from robustpca.core.losses import LOSSES, CappedLoss, L21Loss, Loss, SquaredLoss
 from robustpca.core.reweighted import Reweighting, Watch
 from robustpca.core.rows import Rows
 from robustpca.core.weightings import WEIGHTINGS, Uniform, Weighting
@@ -114,12 +114,6 @@ class ReweightedBilinear(ReweightedModel):
         self.max_iter = max_iter
         self.callback = callback
         self.verbose = verbose
-
-    def _parts(self) -> tuple[Loss, Weighting]:
-        return (
-            named(self.loss, LOSSES, "loss"),
-            named(self.weighting, WEIGHTINGS, "weighting"),
-        )
 
     def _model(self, rows: Rows, init: str) -> BilinearModel:
         shape = self._image_shape(rows)

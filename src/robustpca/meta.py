@@ -1,21 +1,20 @@
 """The weightings around other people's models: `Reweighted` wraps a regressor or clusterer."""
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_clusterer, is_regressor
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from robustpca.base import announcer, warn_unconverged
 from robustpca.core.linalg import Array
 from robustpca.core.losses import LOSSES, named
-from robustpca.core.reweighted import Pass, Watch, reweight
+from robustpca.core.reweighted import Watch, reweight
 from robustpca.core.rows import ArrayRows
 from robustpca.core.starts import trusted_half
 from robustpca.core.weightings import WEIGHTINGS
@@ -203,7 +202,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
             named(self.weighting, WEIGHTINGS, "weighting"),
             tol=self.tol,
             max_iter=self.max_iter,
-            watch=self._watch,
+            watch=announcer("Reweighted", "fit", self.verbose, self.callback),
         )
         self.estimator_ = model.fitted
         if hasattr(self.estimator_, "labels_"):
@@ -214,13 +213,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         self.objective_, self.n_iter_ = result.objective, result.n_iter
         self.converged_ = result.converged
         if not self.converged_:
-            warnings.warn(
-                f"Reweighted({name}) stopped after max_iter={self.max_iter} fits with a change "
-                f"of {result.change:.1e}, above tol={self.tol:.1e}. Raise max_iter, or raise tol "
-                "to accept this fit.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            warn_unconverged(f"Reweighted({name})", "fits", result.change, self)
         return self
 
     def _start(self, X: Any, y: Any) -> Array:
@@ -237,15 +230,6 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         search = NearestNeighbors(n_neighbors=n_neighbors).fit(X)
         reach = search.kneighbors()[0][:, -1]
         return (reach <= np.quantile(reach, 0.75)).astype(np.float64)
-
-    def _watch(self, info: Pass) -> None:
-        if self.verbose:
-            print(
-                f"[Reweighted] fit {info.iteration}: objective {info.objective:.6g}, "
-                f"change {info.change:.1e}, {info.n_active} active"
-            )
-        if self.callback is not None:
-            self.callback(info)
 
     @available_if(_fitted_has("predict"))
     def predict(self, X: Any) -> Array:

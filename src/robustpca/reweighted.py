@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
-from robustpca.base import SubspaceModel, documented
+from robustpca.base import SubspaceModel, announcer, documented
 from robustpca.core.centers import CENTERS
 from robustpca.core.losses import (
     LOSSES,
@@ -62,11 +62,16 @@ class ReweightedModel(SubspaceModel):
 
     init: str
     random_state: Any
+    loss: Any
+    weighting: Any
     loss_: Any
 
     def _parts(self) -> tuple[Loss, Weighting]:
-        """The loss and the weighting of the method."""
-        raise NotImplementedError
+        """The loss and the weighting of the method: its parameters, unless it fixes them."""
+        return (
+            named(self.loss, LOSSES, "loss"),
+            named(self.weighting, WEIGHTINGS, "weighting"),
+        )
 
     def _model(self, rows: Rows, init: str) -> Any:
         """A `SubspaceFit` of the rows with equal weights."""
@@ -102,7 +107,7 @@ class ReweightedModel(SubspaceModel):
             weighting,
             tol=self.tol,
             max_iter=self.max_iter,
-            watch=self._watch(),
+            watch=announcer(type(self).__name__, "pass", self.verbose, self.callback),
         )
 
     def _finish(self, rows: Rows, model: SubspaceFit, result: Reweighting) -> None:
@@ -208,12 +213,6 @@ class ReweightedPCA(ReweightedModel):
         self.max_iter = max_iter
         self.callback = callback
         self.verbose = verbose
-
-    def _parts(self) -> tuple[Loss, Weighting]:
-        return (
-            named(self.loss, LOSSES, "loss"),
-            named(self.weighting, WEIGHTINGS, "weighting"),
-        )
 
     @property
     def _by_share(self) -> bool:
