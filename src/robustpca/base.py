@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustpca.core.linalg import Array, DenseBlock, flip_signs
 from robustpca.core.reweighted import Pass, Watch
-from robustpca.core.rows import ArrayRows, Rows, SparseRows, lazy_rows, one_blas_thread
+from robustpca.core.rows import ArrayRows, Rows, SparseRows, lazy_rows
+from robustpca.core.threads import one_blas_thread
 from robustpca.params import Interval, fit_context
 
 T = TypeVar("T")

@@ -6,20 +6,16 @@ the workers of a cluster, and however many of them are worked on at a time.
 """
 
 import copy
-import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import ThreadpoolController
 
 from robustpca.core.linalg import Array, DenseBlock, NearBlock, SparseBlock, square_norms
+from robustpca.core.threads import in_order, one_blas_thread
 
 BLOCK_BYTES = 1 << 24
 # Relative error that subtracting the centre after a product, and not before, may cause.
@@ -28,42 +24,6 @@ NEAR = 1e-6
 Bounds = tuple[int, int]
 T = TypeVar("T")
 Task = str | Callable[..., Any]
-
-
-@lru_cache(maxsize=1)
-def _controller() -> Any:
-    return ThreadpoolController().select(user_api="blas")
-
-
-class OneBlasThread:
-    """Hold BLAS to one thread; the last of several fits to leave restores the old limit.
-
-    A fit runs inside: its threads work on blocks, and its small factorisations are faster
-    without the help of a second thread.
-    """
-
-    def __init__(self) -> None:
-        self.lock, self.depth, self.allowed = threading.Lock(), 0, 1
-
-    def __enter__(self) -> None:
-        with self.lock:
-            if self.depth == 0:
-                self.allowed = self._now()
-                self.limiter = _controller().limit(limits=1)
-            self.depth += 1
-
-    def __exit__(self, *exc: object) -> None:
-        with self.lock:
-            self.depth -= 1
-            if self.depth == 0:
-                self.limiter.restore_original_limits()
-
-    @staticmethod
-    def _now() -> int:
-        return max((lib.num_threads for lib in _controller().lib_controllers), default=1)
-
-
-one_blas_thread = OneBlasThread()
 
 
 def fold(parts: Iterable[T], add: Callable[[T, T], T]) -> T:
@@ -227,7 +187,7 @@ class Rows:
             if workers == 1:
                 yield from map(work, bounds)
             else:
-                yield from _in_order(work, bounds, workers)
+                yield from in_order(work, bounds, workers)
 
     _add = staticmethod(_add)
 
@@ -237,22 +197,6 @@ class Rows:
 
 def _differ(block: DenseBlock, columns: Array, values: Array) -> Array:
     return np.count_nonzero(block.block[:, columns] != values, axis=0)
-
-
-def _in_order(work: Callable[[T], Any], jobs: list[T], workers: int) -> Iterator[Any]:
-    """Yield results in order while a few later ones are under way, so that few are held."""
-    waiting: deque[Future[Any]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            for job in jobs:
-                waiting.append(pool.submit(work, job))
-                if len(waiting) > 2 * workers:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
 
 
 class ArrayRows(Rows):
