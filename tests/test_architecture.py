@@ -15,9 +15,11 @@ EXTRAS |= {"av", "tifffile", "faiss", "numba", "psutil", "cvxpy"}
 LEVELS = [
     {"core"},
     {"params"},
-    {"base", "metrics", "plot", "datasets"},
-    {"reweighted"},
-    {"bilinear", "meta"},
+    {"base", "metrics", "diagnostics", "plot", "datasets"},
+    {"decomposition"},
+    {"pursuit"},
+    {"reweighted", "lowrank"},
+    {"bilinear", "meta", "paths"},
     {"testing"},
     {"demo"},
 ]
