@@ -81,8 +81,7 @@ def announcer(name: str, unit: str, verbose: int, callback: Watch | None) -> Wat
         if verbose:
             print(
                 f"[{name}] {unit} {info.iteration}: objective {info.objective:.6g}, change "
-                f"{info.change:.1e} after {time.perf_counter() - started:.1f} s, "
-                f"{info.n_active} active"
+                f"{info.change:.1e} after {time.perf_counter() - started:.1f} s, {info.detail}"
             )
         if callback is not None:
             callback(info)
@@ -119,6 +118,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         "verbose": ["verbose"],
     }
     _accept_sparse = True
+    _allow_nan = False
     _min_samples = 2
 
     n_components: Any
@@ -298,6 +298,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._accept_sparse
+        tags.input_tags.allow_nan = self._allow_nan
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -315,8 +316,8 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if rows is None:
             if sparse.issparse(X) and not self._accept_sparse:
                 raise TypeError(
-                    f"{name} works on dense images, but X is sparse: pass X.toarray(), or use a "
-                    "vector method such as EPCA. Sparse data was passed."
+                    f"{name} works on dense arrays, but X is sparse: pass X.toarray(), or use a "
+                    "method such as EPCA. Sparse data was passed."
                 )
             X = validate_data(
                 self,
@@ -324,6 +325,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 reset=reset,
                 accept_sparse=["csr"] if self._accept_sparse else False,
                 dtype="numeric",
+                ensure_all_finite="allow-nan" if self._allow_nan else True,
                 ensure_min_samples=self._min_samples if reset else 1,
             )
             return SparseRows(X) if sparse.issparse(X) else ArrayRows(X)

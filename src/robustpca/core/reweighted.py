@@ -7,7 +7,7 @@ model that offers `residuals`, `fit` and `widen` can be put in.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import linalg
@@ -34,8 +34,13 @@ class Pass:
     change: float
     n_active: int
 
+    @property
+    def detail(self) -> str:
+        """The rest of a progress line."""
+        return f"{self.n_active} active"
 
-Watch = Callable[[Pass], object]
+
+Watch = Callable[[Any], object]
 
 
 class Model(Protocol):

@@ -112,6 +112,11 @@ class Rows:
         other.center = np.asarray(center).astype(self.dtype).astype(np.float64)
         return other
 
+    def whole(self) -> Array:
+        """All rows as one array, for methods that cannot do with blocks."""
+        blocks = [self.read(*place) for place in self.bounds]
+        return np.ascontiguousarray(np.concatenate(blocks), self.dtype)
+
     def precise(self) -> Self:
         """The same rows, worked on in double precision."""
         other = copy.copy(self)
@@ -208,6 +213,9 @@ class ArrayRows(Rows):
 
     def read(self, start: int, stop: int) -> Array:
         return self.X[start:stop]
+
+    def whole(self) -> Array:
+        return np.ascontiguousarray(self.X, self.dtype)
 
 
 class SparseRows(Rows):

@@ -48,7 +48,10 @@ def row_shrink(A: Array, threshold: float) -> Array:
     ndarray
         The shortened rows.
     """
-    norms = np.sqrt(square_norms(A))
+    # Squares of what is divided by the largest entry can neither overflow nor vanish.
+    largest = np.abs(A).max(axis=1, initial=0.0).astype(np.float64)
+    units = np.where(largest > 0, largest, 1.0)
+    norms = units * np.sqrt(square_norms(A / units[:, None]))
     factors = 1 - threshold / np.maximum(norms, max(threshold, np.finfo(np.float64).tiny))
     return A * factors.astype(A.dtype)[:, None]
 
@@ -126,7 +129,8 @@ class EntryLoss:
         """Sum over all entries that are there."""
         size = np.abs(A)
         low = np.minimum(size, self.knee)
-        return self.weight * float(np.nansum(size - low + self.curvature * low**2, dtype=float))
+        squares = self.curvature * np.square(low, dtype=np.float64)
+        return self.weight * float(np.nansum(size - low + squares))
 
     def prox(self, A: Array, step: float) -> Array:
         """The proximal step; entries that are missing stay so."""
