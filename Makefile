@@ -20,6 +20,7 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/outliers.py
 	$(BIN)/python benchmarks/reweighted.py
+	$(BIN)/python benchmarks/lowrank.py
 
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --group docs

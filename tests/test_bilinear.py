@@ -456,7 +456,7 @@ def test_layout_and_container_of_the_images_do_not_matter(method, rng):
 @pytest.mark.parametrize("method", METHODS)
 def test_sparse_images_are_refused_with_a_way_out(method, rng):
     X = sparse.csr_matrix(planted_images(rng)[0])
-    wanted = rf"{method.__name__} works on dense images, but X is sparse: pass X.toarray\(\)"
+    wanted = rf"{method.__name__} works on dense arrays, but X is sparse: pass X.toarray\(\)"
     with pytest.raises(TypeError, match=wanted):
         method(RANKS, image_shape=SHAPE).fit(X)
 

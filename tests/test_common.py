@@ -25,20 +25,43 @@ METHODS = all_methods()
 IMAGE_SHAPE = (6, 5)
 
 # The reason why a method is exempt from a law.
-NOT_SHIFTED = {"GLRAM": "leaves the images uncentred, as its paper does"}
+NOT_SHIFTED = {
+    "GLRAM": "leaves the images uncentred, as its paper does",
+    "RPCA": "takes a constant shift for one more direction of the low-rank part",
+    "RPCAG": "takes a constant shift for one more direction of the low-rank part",
+}
 NOT_ROTATED = {
     name: "turns rows and columns of images, not all features at once"
     for name, method in METHODS.items()
     if "image_shape" in inspect.signature(method).parameters
 }
+NOT_ROTATED |= dict.fromkeys(
+    ("RPCA", "RPCAG", "FRPCAG"), "looks at single entries, which a rotation mixes"
+)
+NOT_IDEMPOTENT = {
+    "RPCA": "projects the low-rank part of a row, which may have more directions than are kept",
+    "RPCAG": "ties a row to other training rows once it has moved",
+    "FRPCAG": "smooths what it has smoothed once more",
+}
+WITHIN_TOLERANCE = dict.fromkeys(
+    ("RPCA", "RPCAG"), "ends anywhere within its tolerance of the optimum"
+)
+TAKES_NAN = {name for name, method in METHODS.items() if method()._allow_nan}
 
 
 def make(name, n_components=3, **settings):
     """A method of that name; image methods get images of six by five."""
     method = METHODS[name]
+    if name in WITHIN_TOLERANCE:
+        settings = {"tol": 1e-9, "max_iter": 10_000, **settings}
     if "image_shape" in inspect.signature(method).parameters:
         return method((n_components, 2), image_shape=IMAGE_SHAPE, **settings)
     return method(n_components, **settings)
+
+
+def weights_of(model):
+    """Weights of the samples; those of a method that has none are all the same."""
+    return getattr(model, "weights_", np.ones(model.n_samples_))
 
 
 @pytest.fixture(name="X")
@@ -85,9 +108,10 @@ def test_the_fitted_contract_is_complete(name, X):
         assert (values >= 0).all()
     assert model.explained_variance_ratio_.sum() <= 1 + 1e-12
     np.testing.assert_allclose(model.singular_values_**2, model.explained_variance_ * (n - 1))
-    assert model.weights_.shape == (n,)
-    assert model.weights_.min() >= 0
-    assert model.weights_.sum() == pytest.approx(1)
+    if hasattr(model, "weights_"):
+        assert model.weights_.shape == (n,)
+        assert model.weights_.min() >= 0
+        assert model.weights_.sum() == pytest.approx(1)
     assert model.n_iter_ + 1 == len(model.objective_)
     assert model.converged_
     assert list(model.get_feature_names_out()) == [f"{name.lower()}{i}" for i in range(c)]
@@ -105,7 +129,8 @@ def test_components_are_orthonormal_and_their_largest_entry_is_positive(name, X)
 def test_reconstruction_is_a_projection(name, X):
     model = make(name).fit(X)
     once = model.reconstruct(X)
-    np.testing.assert_allclose(model.reconstruct(once), once, atol=1e-11)
+    if name not in NOT_IDEMPOTENT:
+        np.testing.assert_allclose(model.reconstruct(once), once, atol=1e-11)
     np.testing.assert_allclose(
         model.orthogonal_distances(X), np.linalg.norm(X - once, axis=1), atol=1e-10
     )
@@ -118,7 +143,7 @@ def test_shifting_the_data_moves_the_mean_alone(name, X):
     still, moved = make(name).fit(X), make(name).fit(X + shift)
     np.testing.assert_allclose(moved.mean_, still.mean_ + shift, atol=1e-6)
     np.testing.assert_allclose(moved.components_, still.components_, atol=1e-6)
-    np.testing.assert_allclose(moved.weights_, still.weights_, atol=1e-6)
+    np.testing.assert_allclose(weights_of(moved), weights_of(still), atol=1e-6)
 
 
 @every_method(*NOT_ROTATED)
@@ -134,7 +159,7 @@ def test_scaling_the_data_changes_nothing_but_units(name, X):
     small, large = make(name).fit(X), make(name).fit(1000 * X)
     np.testing.assert_allclose(large.components_, small.components_, atol=1e-6)
     np.testing.assert_allclose(large.mean_, 1000 * small.mean_, atol=1e-3)
-    np.testing.assert_allclose(large.weights_, small.weights_, atol=1e-6)
+    np.testing.assert_allclose(weights_of(large), weights_of(small), atol=1e-6)
     np.testing.assert_array_equal(large.predict(1000 * X), small.predict(X))
 
 
@@ -145,7 +170,7 @@ def test_shuffling_the_samples_shuffles_the_weights_alone(name, X, rng):
     init = {"init": "pca"} if "random_state" in METHODS[name]().get_params() else {}
     first, second = make(name, **init).fit(X), make(name, **init).fit(X[order])
     np.testing.assert_allclose(second.components_, first.components_, atol=1e-6)
-    np.testing.assert_allclose(second.weights_, first.weights_[order], atol=1e-6)
+    np.testing.assert_allclose(weights_of(second), weights_of(first)[order], atol=1e-6)
 
 
 @every_method()
@@ -288,6 +313,8 @@ BAD = {
 @pytest.mark.parametrize("kind", BAD)
 def test_bad_input_is_refused_in_words(name, kind, X):
     spoil, words = BAD[kind]
+    if kind == "NaN" and name in TAKES_NAN:
+        pytest.skip("missing entries are welcome here")
     if (name, kind) == ("GLRAM", "one sample"):
         pytest.skip("GLRAM of one image is its truncated singular value decomposition")
     with pytest.raises((ValueError, TypeError), match=words):

@@ -1,7 +1,9 @@
 """Robust principal component analysis behind one scikit-learn API."""
 
 from robustpca.bilinear import *
+from robustpca.lowrank import *
 from robustpca.meta import *
+from robustpca.paths import *
 from robustpca.reweighted import *
 
 __version__ = "0.1.0"
