@@ -286,7 +286,6 @@ class TestLowRank:
         found = LowRank(*factors(A)).distance(LowRank(*factors(B)))
         assert found == pytest.approx(1e-5, rel=0.01)
 
-    @pytest.mark.xfail(strict=True, reason="squares of the norms cancel")
     def test_distance_of_near_matrices_in_single_precision(self, rng):
         # A loop works in single precision until its steps are 1e-4 of the data.
         A = planted(rng, (70, 50), [5.0, 3.0])

@@ -65,11 +65,15 @@ class LowRank:
 
     def distance(self, other: "LowRank") -> float:
         """Frobenius norm of the difference, from the factors alone."""
-        # In single precision nothing would be left of a small difference.
+        # All three terms from the same factors, in double precision: otherwise nothing but
+        # rounding error would be left of a small difference.
         mine, others = self.astype(np.float64), other.astype(np.float64)
-        crossed = (mine.left.T @ others.left) * (mine.right @ others.right.T)
-        squares = float(np.sum(self.values**2) + np.sum(other.values**2))
-        return float(np.sqrt(max(squares - 2 * float(crossed.sum()), 0.0)))
+        squares = _inner(mine, mine) + _inner(others, others) - 2 * _inner(mine, others)
+        return float(np.sqrt(max(squares, 0.0)))
+
+
+def _inner(A: LowRank, B: LowRank) -> float:
+    return float(np.sum((A.left.T @ B.left) * (A.right @ B.right.T)))
 
 
 def lanes(n_rows: int) -> list[list[slice]]:
