@@ -49,14 +49,13 @@ def test_the_best_weight_recovers_the_planted_rank(n, d, rank):
     for seed in range(2):
         X, _ = planted(seed, n, d, rank)
         path = sparsity_path(X)
-        best = int(np.argmin(path.error))
-        assert path.best == path.values[best]
+        best = path.values.tolist().index(path.best)
         assert path.rank[best] == rank
-        assert path.density[best] < 0.25
+        assert path.density[best] < 0.06
         assert path.error[best] < 1e-3
 
 
-@pytest.mark.parametrize("noise", [0.0])
+@pytest.mark.parametrize("noise", [0.0, 0.1])
 def test_of_weights_that_do_equally_well_the_best_is_that_of_the_lowest_rank(noise):
     for seed in range(4):
         path = sparsity_path(planted(seed, noise=noise)[0], estimator=RPCA(noise=noise, tol=1e-4))
@@ -116,7 +115,6 @@ def test_warm_starts_of_rpcag_save_passes():
     assert warm < 0.9 * cold
 
 
-@pytest.mark.xfail(strict=False, reason="the penalty is balanced anew at every value")
 def test_warm_starts_of_rpca_save_passes_in_sum():
     warm = cold = 0
     model, values = RPCA(noise=0.05), np.geomspace(0.7, 1.4, 8) / np.sqrt(80)

@@ -434,8 +434,9 @@ class FRPCAG(LowRankModel):
     def _sparse_units(self, place: slice) -> Array:
         X, U = self._ties.X[place], self._smooth[place]
         error = np.nan_to_num(X - U, nan=0.0)
-        # Where nothing is wrong, the data were found again but for their last digits.
-        rounding = 8 * np.finfo(U.dtype).eps * (np.abs(X) + np.abs(U))
+        # Where nothing is wrong, the data were found again but for the last digits of a row.
+        sizes = np.fmax(np.abs(X), np.abs(U)).max(axis=1, keepdims=True)
+        rounding = 32 * np.finfo(U.dtype).eps * sizes
         return soft_beyond(np.where(np.abs(error) <= rounding, 0, error), self.loss_.knee)
 
     def _sparse_rows(self, X: Array, low_rank: Array) -> Array:

@@ -36,6 +36,8 @@ class Path:
     error : ndarray
         Mean distance of the low-rank part to hidden entries, the worst fifth left out, over
         that of the median of the data.
+    uncertainty : ndarray
+        Standard error of each ``error``, since only so many entries were hidden.
     n_iter : ndarray
         Passes; few, since each fit starts where the last one ended.
     """
@@ -45,22 +47,23 @@ class Path:
     rank: Array
     density: Array
     error: Array
+    uncertainty: Array
     n_iter: Array
 
     @property
     def best(self) -> float:
-        """The value with the smallest error on hidden entries.
+        """The value of the lowest rank whose error is as good as the smallest.
 
-        Errors that are as good as equal do not decide; of such values it is one with the
-        lowest rank, and of these the one with the smallest error.
+        That is the case within one standard error of the smallest. Of several such values it
+        is the one with the fewest sparse entries.
         """
         return float(self.values[self._best])
 
     @property
     def _best(self) -> int:
-        good = self.error <= 1.02 * self.error.min() + 1e-4
-        lowest = good & (self.rank == self.rank[good].min())
-        return int(np.argmin(np.where(lowest, self.error, np.inf)))
+        least = int(np.argmin(self.error))
+        good = self.error <= self.error[least] + self.uncertainty[least] + 1e-4
+        return int(np.lexsort((self.error, self.density, self.rank, ~good))[0])
 
     def __str__(self) -> str:
         name = " and ".join(self.parameters)
@@ -191,7 +194,7 @@ def _path(
     seen = X.copy()
     seen[chosen] = np.nan
     truth = X[chosen]
-    unit = _typical(truth - np.nanmedian(X)) or 1.0
+    unit = _typical(truth - np.nanmedian(X))[0] or 1.0
     rows: list[tuple[Any, ...]] = []
     warm: list[Array] | None = []
     with warnings.catch_warnings():
@@ -203,16 +206,19 @@ def _path(
             fitted._warm = warm
             fitted.fit(seen)
             warm = fitted._warm
-            error = _typical(fitted.low_rank_[chosen] - truth) / unit
-            rows.append((fitted.rank_, fitted.density_, error, fitted.n_iter_))
-    rank, density, errors, n_iter = (np.array(column) for column in zip(*rows, strict=True))
-    return Path(names, values, rank, density, errors, n_iter)
+            error, spread = _typical(fitted.low_rank_[chosen] - truth)
+            found = (fitted.rank_, fitted.density_, error / unit, spread / unit, fitted.n_iter_)
+            rows.append(found)
+    return Path(names, values, *(np.array(column) for column in zip(*rows, strict=True)))
 
 
-def _typical(errors: Array) -> float:
-    """Mean size without the largest fifth, among which are the entries that are wrong."""
+def _typical(errors: Array) -> tuple[float, float]:
+    """Mean size without the largest fifth, among which are the wrong entries; its deviation."""
     sizes = np.sort(np.abs(errors))
-    return float(sizes[: max(1, int(0.8 * len(sizes)))].mean())
+    kept = max(1, int(0.8 * len(sizes)))
+    # A mean that leaves out the largest varies as that of sizes cut at the largest that is kept.
+    cut = np.minimum(sizes, sizes[kept - 1])
+    return float(sizes[:kept].mean()), float(cut.std() / (kept / np.sqrt(len(sizes))))
 
 
 def _hidden_entries(X: Array, share: float, rng: Any) -> tuple[Array, Array]:

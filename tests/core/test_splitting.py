@@ -29,7 +29,7 @@ from robustpca.core.threads import Crew, compiled
 
 both = pytest.mark.parametrize("schedule", [Balanced, Growing])
 stalls = pytest.mark.xfail(
-    strict=False, reason="converges slowly when the noise is as small as rounding error"
+    strict=True, reason="converges slowly when the noise is as small as rounding error"
 )
 
 
@@ -230,6 +230,43 @@ class TestOptimum:
                     assert early.gap >= (found - least) / found - 1e-9
 
 
+class TestPace:
+    """The penalty finds its place: what is solved in a hundred passes must not take a thousand."""
+
+    PROBLEMS = {
+        "noisy": lambda rng: planted(rng, (200, 150), 6, noise=0.1)[0],
+        "with holes": lambda rng: planted(rng, (200, 150), 5, noise=0.1, missing=0.3)[0],
+        "clean": lambda rng: planted(rng, (200, 150), 6)[0],
+        "far from zero": lambda rng: 10 + planted(rng, (90, 60), 3, noise=0.1)[0],
+        "small": lambda rng: planted(rng, (14, 9), 2, noise=0.1)[0],
+        "nothing but noise": lambda rng: rng.normal(size=(90, 60)),
+    }
+
+    def test_ordinary_problems_need_few_passes(self):
+        for problem in self.PROBLEMS.values():
+            for seed in range(2):
+                result = pursue(problem(np.random.default_rng(seed)), max_iter=400)
+                assert result.converged
+
+    @pytest.mark.parametrize("wild", [1e3, 1e6, 1e10])
+    def test_one_entry_that_is_wrong_by_far_costs_nothing(self, wild, rng):
+        X, low, _ = planted(rng, (120, 90), 4)
+        X[3, 5] = wild
+        result = pursue(X, max_iter=400)
+        assert result.converged
+        assert relative(result.low_rank.dense(), low) < 1e-6 * max(1.0, 1e-6 * wild)
+        assert result.sparse.toarray()[3, 5] == pytest.approx(wild, rel=1e-2)
+
+    def test_a_penalty_rises_when_the_low_rank_part_hardly_moves(self):
+        # The share of a step that the low-rank part does not take falls to the multipliers.
+        schedule = Balanced()
+        assert schedule.change(10, 1.0, lambda: 0.1) > 2
+
+    def test_a_penalty_falls_when_the_multipliers_hardly_move(self):
+        schedule = Balanced()
+        assert schedule.change(10, 1.0, lambda: 0.999 * schedule.relaxation) < 0.5
+
+
 class TestRecovery:
     @both
     @pytest.mark.parametrize("shape", [(200, 200), (300, 200), (200, 400)], ids=str)
@@ -272,7 +309,7 @@ class TestRecovery:
         result = pursue(X.astype(np.float32), schedule=schedule, max_iter=1000)
         assert result.converged
 
-    @pytest.mark.parametrize("noise", [1e-8, pytest.param(1e-6, marks=stalls), 1e-3, 1e-1])
+    @pytest.mark.parametrize("noise", [1e-8, 1e-6, 1e-3, 1e-1])
     def test_a_little_noise_does_no_harm(self, noise, rng):
         X, low, _ = planted(rng, (100, 100), 3, noise=noise)
         result = pursue(X, max_iter=500)
@@ -377,10 +414,7 @@ class TestInvariance:
 
     @pytest.mark.parametrize("schedule", [Balanced, Growing])
     @pytest.mark.parametrize("scale", [1e13, 1e-13])
-    def test_too_large_or_small_for_single_precision(self, schedule, scale, rng, request):
-        if (schedule, scale) == (Growing, 1e-13):
-            reason = "the spectral norm of small data is wrong"
-            request.applymarker(pytest.mark.xfail(strict=False, reason=reason))
+    def test_too_large_or_small_for_single_precision(self, schedule, scale, rng):
         X, low, _ = planted(rng, (120, 90), 4)
         result = pursue(scale * X, schedule=schedule)
         assert result.converged
@@ -532,7 +566,7 @@ class TestLoop:
         warm, cold = self.warm_and_cold(X)
         assert warm < 0.4 * cold
 
-    @pytest.mark.parametrize("smooth", [False], ids=["huber"])
+    @pytest.mark.parametrize("smooth", [False, True], ids=["huber", "graph"])
     def test_a_warm_start_needs_few_iterations_when_the_rank_is_low(self, smooth, rng):
         X, *_ = planted(rng, (200, 120), 4, noise=0.1)
         terms = [GraphSmoothness(laplacian(knn_graph(X, 5)), 0.1)] if smooth else []

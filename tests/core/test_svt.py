@@ -210,6 +210,21 @@ class TestDependentImages:
                         low_rank = settled(B, 0.5, crew)
                         assert_thresholded(low_rank, B, 0.5, accuracy * np.linalg.norm(B))
 
+    @pytest.mark.parametrize(("dtype", "accuracy"), [(np.float64, 1e-12), (np.float32, 1e-5)])
+    def test_a_matrix_of_low_rank_stays_so_call_after_call(self, dtype, accuracy, crew):
+        for seed in range(3):
+            for shape in [(100, 100), (300, 200), (45, 500)]:
+                rng = np.random.default_rng(seed)
+                left = rng.integers(-3, 4, size=(shape[0], 2))
+                A = (left @ rng.integers(-3, 4, size=(2, shape[1]))).astype(dtype)
+                size = np.linalg.norm(A, 2)
+                expected = singular_value_threshold(A.astype(np.float64), 0.1 * size)
+                shrink = Patient(shape, crew)
+                for _ in range(10):
+                    shrink.look(A)
+                    found = shrink.solve(A, 0.1 * size).dense()
+                    assert np.linalg.norm(found - expected) < accuracy * size
+
     @pytest.mark.parametrize("dtype", [np.float64, np.float32])
     @pytest.mark.parametrize("shape", [(100, 60), (60, 100)], ids=str)
     def test_the_zero_matrix(self, shape, dtype, crew):

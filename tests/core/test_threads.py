@@ -149,12 +149,6 @@ def nobody_holds_blas():
 
 
 class TestFitsInSeveralThreads:
-    vain = pytest.mark.xfail(
-        hasattr(OpenBLASController, "clear_controlling_thread"),
-        strict=True,
-        reason="only the thread that set a limit first may set another",
-    )
-
     @pytest.fixture(autouse=True)
     def free_blas(self):
         with threadpool_limits(2, user_api="blas"):
@@ -177,19 +171,16 @@ class TestFitsInSeveralThreads:
         assert other.submit(self.fit).result() == {1}
         assert set(blas_threads()) == {2}
 
-    @vain
     def test_one_in_another_thread_under_a_limit_of_the_user(self, other):
         with threadpool_limits(2, user_api="blas"):
             assert other.submit(self.fit).result() == {1}
         assert set(blas_threads()) == {2}
 
-    @vain
     def test_one_after_the_other(self, other):
         assert other.submit(self.fit).result() == {1}
         assert self.fit() == {1}
         assert set(blas_threads()) == {2}
 
-    @vain
     def test_the_last_to_leave_restores_the_limit(self, other):
         entered, leave = threading.Event(), threading.Event()
 

@@ -20,7 +20,7 @@ from robustpca.core.threads import Crew, compiled
 
 RELAXATION = 1.8
 # When the penalty of a row may still be balanced: in these iterations.
-BALANCED = frozenset(range(10, 200, 10))
+BALANCED = frozenset(range(20, 400, 20))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from robustpca.core.linalg import Array, orthonormal
-from robustpca.core.splitting import Step, observed_norm
+from robustpca.core.splitting import Step, observed_norm, within_reach
 from robustpca.core.svt import TILE_ROWS, LowRank, SingularThreshold, lanes, spectral_norm
 from robustpca.core.threads import Crew, compiled
 
@@ -63,7 +63,7 @@ def project(
     Ends when what neither part explains is below ``tol`` times the norm of the data, or has
     stopped falling: then it is noise.
     """
-    norm = max(observed_norm(X), np.finfo(float).tiny)
+    norm = max(observed_norm(within_reach(X)), np.finfo(float).tiny)
     sharpness = 0.5 / (X.shape[0] * X.shape[1]) ** 0.25
     with Crew() as crew:
         loop = _Projections(X, rank, crew)
@@ -91,7 +91,7 @@ class _Projections:
 
     def start(self, share: float) -> tuple[LowRank, float]:
         """Best matrix of that rank for the data without their largest entries."""
-        threshold = share * spectral_norm(self.X, self.crew)
+        threshold = share * spectral_norm(within_reach(self.X), self.crew)
         A = np.where(np.abs(self.X) <= threshold, self.X, 0.0).astype(self.X.dtype)
         low_rank = SingularThreshold(self.X.shape, self.crew).top(A, self.rank)
         return low_rank, float(low_rank.values[0])

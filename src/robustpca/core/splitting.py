@@ -64,7 +64,8 @@ class Balanced:
     exact = True
     single_until = 1e-4
     first, every, last = 10, 5, 120
-    # Noise may be as small as rounding error; the penalty does not follow it down there.
+    # Noise may be as small as rounding error, and multipliers may be right from the start; the
+    # penalty does not follow either to the end.
     most = 64.0
 
     def __init__(self, penalty: float | None = None) -> None:
@@ -74,7 +75,7 @@ class Balanced:
         self.changed, self.total = 0, 1.0
         size = max(mean_size(X), np.finfo(float).tiny)
         # Entries that cannot but be wrong start in the sparse part: getting there takes long.
-        A = np.clip(np.nan_to_num(X, copy=True, nan=0.0), -20 * size, 20 * size)
+        A = np.nan_to_num(within_reach(X), copy=True, nan=0.0)
         return self.penalty or 1 / (4 * size), A
 
     def change(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
@@ -82,8 +83,11 @@ class Balanced:
         if not early or self.penalty is not None:
             return 1.0
         step, travelled = self.relaxation * primal, moved()
-        wanted = np.sqrt(step / max(travelled, 1e-6 * step)) if step > 0 else 1.0
-        factor = min(max(float(wanted), 0.25), 4.0, self.most / self.total)
+        # A step is shared out between the two at right angles.
+        rest = np.sqrt(max(step**2 - travelled**2, 0.0))
+        wanted = np.sqrt(rest / max(travelled, 1e-3 * step)) if step > 0 else 1.0
+        least, most = 1 / (self.most * self.total), self.most / self.total
+        factor = min(max(float(wanted), 0.25, least), 4.0, most)
         if 1 / 1.3 < factor < 1.3:
             return 1.0
         self.changed, self.total = iteration, self.total * factor
@@ -105,6 +109,7 @@ class Growing:
         self.rate = rate
 
     def start(self, X: Array, loss: EntryLoss, crew: Crew) -> tuple[float, Array]:
+        X = within_reach(X)
         norm = max(spectral_norm(X, crew), np.finfo(float).tiny)
         largest = largest_entry(X)
         penalty = 1.25 / norm
@@ -240,7 +245,7 @@ class Splitting:
         self.X, self.loss, self.terms, self.crew = X, loss, terms, crew
         self.lanes = lanes(X.shape[0])
         self.shrink = SingularThreshold(X.shape, crew)
-        self.norm = observed_norm(X)
+        self.norm = observed_norm(within_reach(X))
         self.lipschitz = sum(term.lipschitz for term in terms)
 
     def begin(self, data: Array, A: Array) -> None:
@@ -357,6 +362,15 @@ def mean_size(X: Array) -> float:
     # A few entries may be larger than all the others together.
     usual = 100 * float(np.nanmedian(sizes))
     return float(np.nanmean(np.minimum(sizes, usual) if usual > 0 else np.abs(X)))
+
+
+def within_reach(X: Array) -> Array:
+    """The data, but entries beyond twenty times the mean size, which cannot but be wrong, cut.
+
+    A start or a stopping rule that followed such an entry would not see the others.
+    """
+    most = 20 * mean_size(X)
+    return X if largest_entry(X) <= most else np.clip(X, -most, most)
 
 
 def _squares(A: Array) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from robustpca.core.linalg import Array, orthonormal
+from robustpca.core.linalg import Array
 from robustpca.core.threads import Crew
 
 # Rows of a tile: high enough for BLAS, low enough for the second-level cache.
@@ -127,7 +127,8 @@ class SingularThreshold:
         while self.block is not None:
             values, turn, right = self._ritz(A)
             rank = int(np.count_nonzero(values > threshold))
-            if values[-1] <= threshold or len(values) == self.short:
+            # Fewer values than directions: the matrix has no more than that many.
+            if len(values) < len(self.block) or rank < len(values) or rank == self.short:
                 kept = values[:rank] - threshold
                 left = (turn[:, :rank] * kept).T.astype(A.dtype) @ self.images
                 self._keep(values, right, rank + max(SPARE, rank // 10))
@@ -147,7 +148,11 @@ class SingularThreshold:
             values, turn, right = self._ritz(A)
             self._keep(values, right, size)
         left = (turn[:, :rank] * values[:rank]).T.astype(A.dtype) @ self.images
-        return LowRank(left.T, right[:rank].astype(A.dtype), values[:rank])
+        # A matrix of a lower rank is completed by directions of length zero.
+        lacking = max(rank - len(values), 0)
+        left, values = np.pad(left, ((0, lacking), (0, 0))), np.pad(values[:rank], (0, lacking))
+        right = self._fresh(rank, right[:rank])
+        return LowRank(left.T, right.astype(A.dtype), values)
 
     def warm(self, A: Array, threshold: float) -> None:
         """Make the block good for a matrix that does not come out of a loop."""
@@ -158,9 +163,7 @@ class SingularThreshold:
 
     def _keep(self, values: Array, right: Array, size: int) -> None:
         """Take the first directions as the next block; those without an image are replaced."""
-        size = min(size, len(values))
-        good = int(np.count_nonzero(values[:size] > 1e-12 * values[0]))
-        self.block = right[:size] if good == size else self._fresh(size, right[:good])
+        self.block = self._fresh(min(size, self.short), right[:size])
 
     def _ritz(self, A: Array) -> tuple[Array, Array, Array]:
         """Singular values of the matrix seen through the images of the block.
@@ -171,29 +174,33 @@ class SingularThreshold:
         images = self.images
         gram = (images @ images.T).astype(np.float64)
         # The images differ in length by orders of magnitude; Cholesky likes them alike.
-        scale = 1 / np.sqrt(np.maximum(np.diag(gram), np.finfo(np.float64).tiny))
+        # One that is but rounding error beside the longest counts for nothing.
+        squares, eps = np.diag(gram), np.finfo(images.dtype).eps
+        seen = squares > eps**2 * squares.max()
+        scale = np.where(seen, 1 / np.sqrt(np.where(seen, squares, 1.0)), 0.0)
         gram = gram * scale[:, None] * scale
         try:
-            # A direction without an image is as good as a dependent one.
-            if not np.diag(gram).all():
-                raise linalg.LinAlgError
             factor = linalg.cholesky(gram, check_finite=False)
+            # A pivot of the size of rounding error is none, even if it came out positive.
+            if np.diag(factor).min() ** 2 <= len(gram) * eps:
+                raise linalg.LinAlgError
             root = linalg.solve_triangular(factor, np.diag(scale), trans="T", check_finite=False).T
-            seen = root.T @ self.sums.sum(axis=0)
         except linalg.LinAlgError:
-            # Dependent images, or none at all: their span is completed, and seen once more.
-            self.images = orthonormal(self.images.T.astype(np.float64)).T
-            images = self.images.astype(A.dtype)
-            parts = self._split(A.shape[1])
-            seen = np.hstack(self.crew.each(lambda p: images @ A[:, p], parts)).astype(np.float64)
-            root = np.eye(len(images))
+            # Dependent images: leave out the directions in which there is only rounding error.
+            found, vectors = linalg.eigh(gram, check_finite=False)
+            good = found > len(gram) * eps * found[-1]
+            root = scale[:, None] * vectors[:, good] / np.sqrt(found[good])
+        seen = root.T @ self.sums.sum(axis=0)
         squares, vectors = linalg.eigh(seen @ seen.T, driver="evd", check_finite=False)
-        values = np.sqrt(np.maximum(squares[::-1], np.finfo(np.float64).tiny))
-        vectors = vectors[:, ::-1]
+        # Squares lose half of the digits; what is below them is no direction of the matrix.
+        kept = np.flatnonzero(squares > 1e-15 * len(squares) * squares.max(initial=0.0))[::-1]
+        values, vectors = np.sqrt(squares[kept]), vectors[:, kept]
         return values, root @ vectors, (vectors.T @ seen) / values[:, None]
 
     def _fresh(self, size: int, known: Array) -> Array:
         """Directions in ``known``, and random ones orthogonal to them up to ``size``."""
+        if len(known) >= size:
+            return known
         fresh = self.rng.normal(size=(size - len(known), self.shape[1]))
         fresh -= (fresh @ known.T) @ known
         return np.vstack([known, linalg.qr(fresh.T, mode="economic", check_finite=False)[0].T])

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, lru_cache
 from typing import Any, Self, TypeVar
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -19,6 +19,13 @@ R = TypeVar("R")
 @lru_cache(maxsize=1)
 def _controller() -> Any:
     return ThreadpoolController().select(user_api="blas")
+
+
+def _let_go() -> None:
+    """Newer threadpoolctl heeds only the thread that set a limit first; here a lock decides."""
+    clear = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
 
 
 class OneBlasThread:
@@ -35,6 +42,7 @@ class OneBlasThread:
         with self.lock:
             if self.depth == 0:
                 self.allowed = self._now()
+                _let_go()
                 self.limiter = _controller().limit(limits=1)
             self.depth += 1
 
@@ -42,7 +50,9 @@ class OneBlasThread:
         with self.lock:
             self.depth -= 1
             if self.depth == 0:
+                _let_go()
                 self.limiter.restore_original_limits()
+                _let_go()
 
     @staticmethod
     def _now() -> int:
