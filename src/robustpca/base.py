@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from robustpca.core.linalg import Array, DenseBlock, flip_signs
+from robustpca.core.linalg import Array, DenseBlock, flip_signs, orthonormal
 from robustpca.core.reweighted import Pass, Watch
 from robustpca.core.rows import ArrayRows, Rows, SparseRows, lazy_rows
 from robustpca.core.threads import one_blas_thread
@@ -168,7 +168,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             The scores.
         """
         check_is_fitted(self)
-        return self._centred(X).map(_codes, self.components_.T)
+        return self._centred(X).map(_codes, self._encoder)
 
     def inverse_transform(self, X: Any) -> Array:
         """Points of the subspace that have these scores.
@@ -190,7 +190,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"inverse_transform takes scores of shape (n_samples, {self.n_components_}), "
                 f"but X has shape {codes.shape}."
             )
-        return codes @ self.components_ + self.mean_
+        return codes @ self._decoder + self.mean_
 
     def reconstruct(self, X: Any) -> Array:
         """Project the rows of ``X`` on the subspace.
@@ -356,9 +356,24 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _distances(self, X: Any) -> tuple[Array, Array]:
         check_is_fitted(self)
-        basis = self.components_.T
-        squares, scores = self._centred(X).map(_square_distances, basis, self._inverse_deviations)
+        basis, inverse_deviations = self._basis, self._inverse_deviations
+        squares, scores = self._centred(X).map(_square_distances, basis, inverse_deviations)
         return np.sqrt(squares), scores
+
+    @property
+    def _basis(self) -> Array:
+        """Orthonormal columns that span the subspace, along which the variances are."""
+        return np.asarray(self.components_.T)
+
+    @property
+    def _encoder(self) -> Array:
+        """What a centred row is multiplied by to give its scores."""
+        return self._basis
+
+    @property
+    def _decoder(self) -> Array:
+        """What scores are multiplied by to give a centred point."""
+        return np.asarray(self.components_)
 
     @property
     def _inverse_deviations(self) -> Array:
@@ -417,6 +432,29 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.score_cutoff_ = float(np.sqrt(stats.chi2.ppf(QUANTILE, len(components))))
         tiny = float(np.finfo(np.float64).tiny) ** 0.5
         self.orthogonal_cutoff_ = max(orthogonal_cutoff(np.sqrt(residuals)), floor, tiny)
+
+
+class ObliqueModel(SubspaceModel):
+    """A subspace with scores along ``loadings_``, which need not be orthonormal.
+
+    A point is ``scores @ loadings_ + mean_``. The scores of a row are those of the nearest
+    point, so reconstruction is the orthogonal projection on the span of the loadings.
+    ``explained_variance_`` belongs to the directions that each loading adds to those before.
+    """
+
+    loadings_: Array
+
+    @property
+    def _basis(self) -> Array:
+        return orthonormal(self.loadings_.T)
+
+    @property
+    def _encoder(self) -> Array:
+        return np.asarray(np.linalg.pinv(self.loadings_))
+
+    @property
+    def _decoder(self) -> Array:
+        return self.loadings_
 
 
 def orthogonal_cutoff(distances: Array) -> float:

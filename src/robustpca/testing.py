@@ -9,18 +9,23 @@ import robustpca
 from robustpca.base import SubspaceModel
 from robustpca.core.linalg import Array
 
-__all__ = ["all_methods", "planted_subspace", "subspace_distance"]
+__all__ = ["all_estimators", "all_methods", "planted_subspace", "subspace_distance"]
+
+
+def all_estimators() -> dict[str, type[BaseEstimator]]:
+    """Every public estimator of the library by name, found without a list to keep."""
+    found = {name: getattr(robustpca, name) for name in dir(robustpca)}
+    return {
+        name: kind
+        for name, kind in sorted(found.items())
+        if isinstance(kind, type) and issubclass(kind, BaseEstimator)
+    }
 
 
 def all_methods() -> dict[str, type[SubspaceModel]]:
-    """Every public method of the library by name, found without a list to keep."""
-    found = {name: getattr(robustpca, name) for name in dir(robustpca)}
-    return {
-        name: method
-        for name, method in sorted(found.items())
-        if isinstance(method, type) and issubclass(method, BaseEstimator)
-        if issubclass(method, SubspaceModel)
-    }
+    """Those of the estimators that end with a subspace: the methods of robust PCA."""
+    estimators = all_estimators()
+    return {name: kind for name, kind in estimators.items() if issubclass(kind, SubspaceModel)}
 
 
 def planted_subspace(
