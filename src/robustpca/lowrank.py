@@ -410,7 +410,7 @@ class FRPCAG(LowRankModel):
             _, values, directions = np.linalg.svd(centred, full_matrices=False)
         mean = middle * self._scale + self._shift
         places = row_tiles(X)
-        n_sparse = sum(np.count_nonzero(self._sparse_units(place)) for place in places)
+        n_sparse = sum(self._n_wrong(place) for place in places)
         n_observed = sum(np.count_nonzero(~np.isnan(X[place])) for place in places)
         self.density_ = float(n_sparse / n_observed)
         self.rank_ = int(np.count_nonzero(values > self._rank_tol * values[0]))
@@ -432,12 +432,26 @@ class FRPCAG(LowRankModel):
         return sparse.csr_array(sparse.vstack(parts, format="csr"))
 
     def _sparse_units(self, place: slice) -> Array:
+        error, rounding = self._errors(place)
+        return soft_beyond(np.where(np.abs(error) > rounding, error, 0), self.loss_.knee)
+
+    def _errors(self, place: slice) -> tuple[Array, Array]:
+        """Errors of some rows, and how large they may be for nothing to be wrong there.
+
+        Such entries were found again but for the last digits of their row.
+        """
         X, U = self._ties.X[place], self._smooth[place]
-        error = np.nan_to_num(X - U, nan=0.0)
-        # Where nothing is wrong, the data were found again but for the last digits of a row.
-        sizes = np.fmax(np.abs(X), np.abs(U)).max(axis=1, keepdims=True)
-        rounding = 32 * np.finfo(U.dtype).eps * sizes
-        return soft_beyond(np.where(np.abs(error) <= rounding, 0, error), self.loss_.knee)
+        ends = [
+            np.fmax.reduce(X, axis=1),
+            -np.fmin.reduce(X, axis=1),
+            U.max(axis=1),
+            -U.min(axis=1),
+        ]
+        return X - U, 32 * np.finfo(U.dtype).eps * np.maximum.reduce(ends)[:, None]
+
+    def _n_wrong(self, place: slice) -> int:
+        error, rounding = self._errors(place)
+        return int(np.count_nonzero(np.abs(error) > np.maximum(rounding, self.loss_.knee)))
 
     def _sparse_rows(self, X: Array, low_rank: Array) -> Array:
         error = super()._sparse_rows(X, low_rank) / self._scale

@@ -13,7 +13,7 @@ from robustpca.core.codes import RowProblem, TrainingGraph
 from robustpca.core.linalg import Array
 from robustpca.core.projections import project
 from robustpca.core.rows import Rows
-from robustpca.core.splitting import Balanced, Growing, mean_size, split
+from robustpca.core.splitting import Balanced, Growing, largest_entry, mean_size, split
 from robustpca.core.svt import LowRank
 from robustpca.core.terms import EntryLoss, GraphSmoothness, HuberNorm, L1Norm
 from robustpca.decomposition import LowRankModel, compact, row_tiles, soft_beyond
@@ -74,7 +74,7 @@ class PursuitModel(LowRankModel):
         self._room = float(np.sum(np.sqrt(X.shape)) * np.sqrt(n_observed / X.size))
         terms = self._terms(moved)
         self.noise_ = self._estimated(moved, terms) if self.noise == "auto" else float(self.noise)
-        if not np.nan_to_num(moved, nan=0.0).any():
+        if largest_entry(moved) == 0:
             self._all_zero(moved)
         elif self.solver == "altproj":
             self._project(moved)

@@ -435,7 +435,7 @@ class TestLoop:
         assert [step.iteration for step in seen] == list(range(1, result.n_iter + 1))
         assert seen[-1].change == result.change <= 1e-8
         assert seen[-1].objective == result.objective[-1]
-        assert len(result.objective) == 2 + (result.n_iter - 1) // 10
+        assert len(result.objective) == 2 + result.n_iter // 10
         assert seen[-1].n_restarts > 0
         assert seen[-1].detail == f"{seen[-1].n_restarts} restarts"
 

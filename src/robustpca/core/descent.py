@@ -24,7 +24,7 @@ R = TypeVar("R")
 TILE_BYTES = 5 << 16
 # Tiles that a thread takes at a time.
 BATCH = 8
-# Iterations between two evaluations of the objective, each of which costs as much as one.
+# Iterations between two evaluations of the objective, each of which costs a third of one.
 EVERY = 10
 
 
@@ -53,12 +53,14 @@ class Move:
     With ``Y`` the point the iteration started from, ``U`` the one it found and ``V`` the one
     found before: ``square_step`` is the squared norm of ``U - Y``, which vanishes only at a
     minimiser, ``square_norm`` that of ``U``, and ``uphill`` the inner product of ``Y - U`` and
-    ``U - V``, which is positive when the momentum points the wrong way.
+    ``U - V``, which is positive when the momentum points the wrong way. ``objective`` is that
+    of ``Y``, if it was asked for.
     """
 
     square_step: float
     square_norm: float
     uphill: float
+    objective: float = 0.0
 
     @property
     def change(self) -> float:
@@ -72,7 +74,8 @@ class Move:
 class Descent:
     """Where the descent ended.
 
-    ``objective`` was evaluated at the start, at every tenth iteration and at the end.
+    ``objective`` was evaluated at the start, where every tenth iteration set out from, and at
+    the end.
     """
 
     low_rank: Array
@@ -188,23 +191,30 @@ class GraphDescent:
         self._each(work)
         self.rest()
 
-    def advance(self, momentum: float) -> Move:
+    def advance(self, momentum: float, measure: bool = False) -> Move:
         """Take the proximal gradient step from ``Y``, then put ``Y`` beyond the new ``U``."""
         slope, bound = self.loss.dual_map(1 / self.curvature)
         numbers = [self.dtype.type(number) for number in (slope, bound, momentum)]
-
         spare = self._spare()
 
         def work(batch: slice) -> Array:
-            sums = np.zeros(3)
+            sums = np.zeros(4)
             for rows, X in self._tiles(batch, self.Y, spare, keep=1):
+                if measure:
+                    sums[3] += self._objective(X, self.Y[rows], spare[rows] - self.Y[rows])
                 tiles = (X, self.U[rows], self.Y[rows], spare[rows])
-                sums += compiled(_descend)(*tiles, *numbers)
+                sums[:3] += compiled(_descend)(*tiles, *numbers)
             return sums
 
-        sums = sum(self._each(work), start=np.zeros(3))
+        sums = sum(self._each(work), start=np.zeros(4))
         self.Y, self.spare = spare, self.Y
         return Move(*sums.tolist())
+
+    def _objective(self, X: Array, U: Array, descent: Array) -> float:
+        """Objective of some rows of a point, from the gradient step that both graphs ask for."""
+        energies = np.einsum("ij,ij->i", U, descent)
+        energy = -self.curvature / 2 * float(energies.sum(dtype=np.float64))
+        return self.loss.value(X - U) + energy
 
     def rest(self) -> None:
         """Forget the momentum."""
@@ -219,12 +229,8 @@ class GraphDescent:
         spare = self._spare()
 
         def work(batch: slice) -> float:
-            loss = energy = 0.0
-            for rows, X in self._tiles(batch, self.U, spare, keep=0):
-                loss += self.loss.value(np.subtract(X, self.U[rows], out=X))
-                energies = np.einsum("ij,ij->i", self.U[rows], spare[rows])
-                energy -= float(energies.sum(dtype=np.float64))
-            return loss + self.curvature / 2 * energy
+            tiles = self._tiles(batch, self.U, spare, keep=0)
+            return sum(self._objective(X, self.U[rows], spare[rows]) for rows, X in tiles)
 
         return sum(self._each(work))
 
@@ -334,17 +340,20 @@ def fista(
     change, pace = 0.0 if converged else np.inf, 1.0
     iteration = n_restarts = 0
     with problem.threads():
-        history = [problem.value()]
+        history = [problem.value()] if converged else []
         while iteration < max_iter and not converged:
             iteration += 1
             next_pace = (1 + np.sqrt(1 + 4 * pace**2)) / 2
-            move = problem.advance((pace - 1) / next_pace)
+            measure = iteration == 1 or iteration % EVERY == 0
+            move = problem.advance((pace - 1) / next_pace, measure)
             pace, change = next_pace, move.change
+            if measure:
+                history.append(move.objective)
             converged = change <= tol
             if restart and move.uphill > 0:
                 problem.rest()
                 pace, n_restarts = 1.0, n_restarts + 1
-            if converged or iteration == max_iter or iteration % EVERY == 0:
+            if converged or iteration == max_iter:
                 history.append(problem.value())
             watch(Step(iteration, history[-1], change, n_restarts))
     return Descent(problem.result(), np.array(history), iteration, converged, change)

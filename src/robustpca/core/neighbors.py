@@ -8,6 +8,7 @@ double precision, and the nearest are kept. The methods differ in how they propo
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from threading import Lock
 from typing import Any, Literal, get_args
 
@@ -26,12 +27,14 @@ See = Callable[[Array], Seen]
 # Choosing among pairs of rows costs as much as so many multiplications per pair; and the
 # number of these that takes seconds: beyond, the next method is several times faster.
 PAIR_WORK, EXACT_WORK, PROJECTED_WORK = 64, 5e11, 2e12
-# Rows of more features lose too many digits in single precision; and so many entries of long
-# rows are looked at at a time.
-SINGLE_FEATURES, SEEN_ENTRIES = 4096, 1 << 19
+# Products of longer rows are summed in parts of so many features, which saves digits; and so
+# many entries of long rows are looked at at a time.
+SUMMED, SEEN_ENTRIES = 4096, 1 << 19
 # The products of two tiles of rows stay in the cache, and so many are tested together; each
 # row keeps more candidates than it needs, so that rounding seldom leaves a doubt.
 TILE, CHUNK, EXTRA = 512, 32, 8
+# As many points at about the same distance as the last neighbour may be measured one by one.
+DOUBTFUL = 512
 # Principal axes of a projected search, and rows that they are found from.
 N_AXES, AXES_SAMPLE = 224, 4096
 # Cells per root of the number of points: to find the cells costs what searching them does.
@@ -135,7 +138,7 @@ class _Search:
     def own(self) -> bool:
         return self.queries is self.points
 
-    @property
+    @cached_property
     def masked(self) -> bool:
         return bool(np.isnan(self.queries.max()) or np.isnan(self.points.max()))
 
@@ -178,10 +181,9 @@ def _exact(search: _Search, dtypes: tuple[Any, ...] = (np.float32, np.float64)) 
     if not dtypes or 4 * n_kept > n_points:
         everyone = np.broadcast_to(np.arange(n_points, dtype=np.int32), (TILE, n_points))
         return _measured(search, lambda place: everyone[: place.stop - place.start])
-    if n_features > SINGLE_FEATURES:
-        dtypes = dtypes[-1:]
     see, scale = _viewer(search.points, dtypes[0], search.masked)
-    kept, found, norms = _tiles(search, see, n_kept)
+    points = _all(see, search.points, None, search.crew)
+    kept, found, norms = _tiles(search, see, n_kept, points)
     indices, gaps = _measured(search, lambda place: np.sort(found[place], axis=1))
     # A point that was not kept seems at least as far as the last one that was. It may be
     # nearer by the rounding error of its product, but that is bounded: a point whose norm
@@ -189,13 +191,40 @@ def _exact(search: _Search, dtypes: tuple[Any, ...] = (np.float32, np.float64)) 
     reach = gaps[:, -1] * scale**2
     # Rounding errors of a sum are as good as independent: their sum exceeds ten times the root
     # of their number never in practice, and the number itself, which is sure, says nothing.
-    error = 10 * np.sqrt(n_features + 10) * np.finfo(dtypes[0]).eps
+    error = 10 * np.sqrt(min(n_features, SUMMED) + 10) * np.finfo(dtypes[0]).eps
     with np.errstate(invalid="ignore"):
-        sure = kept[:, -1] - error * (2 * np.sqrt(norms) + np.sqrt(reach)) ** 2 > reach
+        limits = reach + error * (2 * np.sqrt(norms) + np.sqrt(reach)) ** 2
+        sure = kept[:, -1] > limits
     if not sure.all():
         rest = np.flatnonzero(~sure)
-        indices[rest], gaps[rest] = _exact(search.some(rest), dtypes[1:])
+        doubtful = search.some(rest)
+        candidates = _within(doubtful, see, points, limits[rest])
+        if candidates is None:
+            indices[rest], gaps[rest] = _exact(doubtful, dtypes[1:])
+        else:
+            indices[rest], gaps[rest] = _measured(doubtful, lambda place: candidates[place])
     return indices, gaps
+
+
+def _within(search: _Search, see: See, points: Seen, limits: Array) -> Array | None:
+    """All points within the limits of each query, filled up by -1; None if they are too many."""
+    seen, norms = points
+    product, places = _comparison(search.masked), _slices(len(search.queries))
+
+    def work(place: slice) -> Array | None:
+        mine, own_norms = see(search.queries[place])
+        gaps = own_norms[:, None] + norms - 2 * product(mine, seen)
+        # Where a limit is not a number there is a row without a common entry: all are near.
+        rows, columns = np.nonzero(~(gaps > limits[place, None]))
+        counts = np.bincount(rows, minlength=len(mine))
+        if counts.max(initial=0) > DOUBTFUL:
+            return None
+        near = np.full((len(mine), DOUBTFUL), -1, np.int32)
+        near[rows, np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]] = columns
+        return near
+
+    found = [near for near in search.crew.each(work, places) if near is not None]
+    return np.concatenate(found) if len(found) == len(places) else None
 
 
 def _projected(search: _Search) -> Found:
@@ -236,7 +265,8 @@ def _ascending(candidates: Array) -> Array:
 def _viewer(points: Array, dtype: Any = np.float32, masked: bool = False) -> tuple[See, float]:
     """How a search sees rows: from the middle of the points, scaled to a size of about one."""
     # From a median, products lose few digits, whatever a few far points do to the mean.
-    center = np.median(points[:: -(-len(points) // 1000)], axis=0).astype(points.dtype)
+    n_seen = min(max(33, SEEN_ENTRIES // points.shape[1]), 1000)
+    center = np.median(points[:: -(-len(points) // n_seen)], axis=0).astype(points.dtype)
     if np.isnan(center).any():
         known = ~np.isnan(points)
         center = np.sum(points, axis=0, where=known) / np.maximum(known.sum(axis=0), 1)
@@ -261,14 +291,30 @@ def _as_is(rows: Array) -> Seen:
     return rows, square_norms(rows).astype(rows.dtype)
 
 
+def _comparison(masked: bool) -> Callable[[Array, Array], Array]:
+    return _common_part if masked else _products
+
+
+def _products(mine: Array, others: Array) -> Array:
+    """Inner products of the rows, those of long rows summed up in double precision."""
+    width = mine.shape[1]
+    if width <= SUMMED:
+        return np.asarray(mine @ others.T)
+    parts = [slice(at, at + SUMMED) for at in range(0, width, SUMMED)]
+    total = np.zeros((len(mine), len(others)))
+    for part in parts:
+        total += mine[:, part] @ others[:, part].T
+    return total.astype(mine.dtype, copy=False)
+
+
 def _common_part(mine: Array, others: Array) -> Array:
     """Compare masked rows: minus one half of a lower bound of their gap."""
     (values, squares, known), n_features = np.hsplit(mine, 3), mine.shape[1] // 3
     other_values, other_squares, other_known = np.hsplit(others, 3)
-    common = known @ other_known.T
-    norms = squares @ other_known.T + known @ other_squares.T
+    common = _products(known, other_known)
+    norms = _products(squares, other_known) + _products(known, other_squares)
     rounding = 2 * (n_features + 10) * float(np.finfo(mine.dtype).eps)
-    halves: Array = values @ other_values.T - norms * ((1 - rounding) / 2)
+    halves: Array = _products(values, other_values) - norms * ((1 - rounding) / 2)
     halves *= n_features / np.maximum(common, 1)
     halves[common == 0] = -np.inf
     return halves
@@ -322,10 +368,10 @@ def _empty_lists(n_rows: int, n_kept: int, dtype: Any) -> Lists:
 def _tiles(search: _Search, see: See, n_kept: int, points: Seen | None = None) -> Lists:
     """Smallest gaps of each query to any point, whose they are, and its squared norm."""
     seen, norms = points or _all(see, search.points, None, search.crew)
-    lists, masked = _empty_lists(len(search.queries), n_kept, seen.dtype), search.masked
+    lists = _empty_lists(len(search.queries), n_kept, seen.dtype)
     never, own_norms = np.full(len(seen), -np.inf, seen.dtype), np.empty_like(lists[2])
     rows, columns = _slices(len(search.queries)), _slices(len(seen))
-    locks, offer = [Lock() for _ in rows], compiled(_offer)
+    locks, offer, product = [Lock() for _ in rows], compiled(_offer), _comparison(search.masked)
 
     def work(i: int) -> None:
         here, first = rows[i], i if search.own else 0
@@ -335,7 +381,7 @@ def _tiles(search: _Search, see: See, n_kept: int, points: Seen | None = None) -
         for j, there in enumerate(columns[first:], first):
             # Among its own rows, a product serves the rows of both tiles.
             others, both = seen[there], search.own and i != j
-            products = _common_part(mine[0], others) if masked else mine[0] @ others.T
+            products = product(mine[0], others)
             limits = (lists[2] if both else never)[there]
             pairs = ((mine[1], norms[there]), numbers, there.start, search.selves[here], limits)
             # Everyone takes locks in the order of the tiles, so nobody waits in a circle.

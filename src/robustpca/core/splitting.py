@@ -69,17 +69,16 @@ class Balanced:
     most = 64.0
 
     def __init__(self, penalty: float | None = None) -> None:
-        self.penalty, self.changed, self.total = penalty, 0, 1.0
+        self.penalty, self.total = penalty, 1.0
 
     def start(self, X: Array, loss: EntryLoss, crew: Crew) -> tuple[float, Array]:
-        self.changed, self.total = 0, 1.0
+        self.total = 1.0
         size = max(mean_size(X), np.finfo(float).tiny)
-        # Entries that cannot but be wrong start in the sparse part: getting there takes long.
-        A = np.nan_to_num(within_reach(X), copy=True, nan=0.0)
-        return self.penalty or 1 / (4 * size), A
+        return self.penalty or 1 / (4 * size), filled(X.copy())
 
     def change(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
-        early = self.first <= iteration <= self.last and iteration - self.changed >= self.every
+        # How far the low-rank part moved is not known for nothing.
+        early = self.first <= iteration <= self.last and iteration % self.every == 0
         if not early or self.penalty is not None:
             return 1.0
         step, travelled = self.relaxation * primal, moved()
@@ -90,7 +89,7 @@ class Balanced:
         factor = min(max(float(wanted), 0.25, least), 4.0, most)
         if 1 / 1.3 < factor < 1.3:
             return 1.0
-        self.changed, self.total = iteration, self.total * factor
+        self.total *= factor
         return factor
 
 
@@ -109,14 +108,13 @@ class Growing:
         self.rate = rate
 
     def start(self, X: Array, loss: EntryLoss, crew: Crew) -> tuple[float, Array]:
-        X = within_reach(X)
-        norm = max(spectral_norm(X, crew), np.finfo(float).tiny)
+        norm = max(spectral_norm(X, crew, 6), np.finfo(float).tiny)
         largest = largest_entry(X)
         penalty = 1.25 / norm
         slope, bound = loss.dual_map(1 / penalty)
         # One step for the sparse part from a zero low-rank part and scaled data as multipliers.
         stretch = slope * (1 + 1 / (penalty * max(norm, largest / loss.weight)))
-        A = np.nan_to_num(X * X.dtype.type(stretch), copy=False, nan=0.0)
+        A = filled(X * X.dtype.type(stretch))
         np.clip(A, -bound, bound, out=A)
         self.room = 1e7
         return penalty, A
@@ -245,7 +243,7 @@ class Splitting:
         self.X, self.loss, self.terms, self.crew = X, loss, terms, crew
         self.lanes = lanes(X.shape[0])
         self.shrink = SingularThreshold(X.shape, crew)
-        self.norm = observed_norm(within_reach(X))
+        self.norm = 0.0
         self.lipschitz = sum(term.lipschitz for term in terms)
 
     def begin(self, data: Array, A: Array) -> None:
@@ -373,6 +371,12 @@ def within_reach(X: Array) -> Array:
     return X if largest_entry(X) <= most else np.clip(X, -most, most)
 
 
+def filled(A: Array) -> Array:
+    """The same array, with zeros written where entries are missing."""
+    np.copyto(A, 0, where=np.isnan(A))
+    return A
+
+
 def _squares(A: Array) -> float:
     return float(np.einsum("ij,ij->", A, A, dtype=np.float64))
 
@@ -406,13 +410,17 @@ def split(
         rough = start is None and _single_precision_will_do(X)
         dtype = np.float32 if rough else np.float64
         data = X.astype(np.float32, copy=False) if dtype == np.float32 else X
-        penalty, first = schedule.start(data, loss, crew)
+        # Entries that cannot but be wrong start in the sparse part: getting there takes long.
+        tame = within_reach(data)
+        loop.norm = observed_norm(tame)
+        penalty, first = schedule.start(tame, loss, crew)
         penalty = max(penalty, least)
         loop.begin(data, (first if start is None else start.copy()).astype(dtype, copy=False))
         if start is not None:
             loop.shrink.warm(loop.A, 1 / penalty)
-        objective = [loss.value(data)]
-        del first, data
+        tiles = [data[place] for lane in loop.lanes for place in lane]
+        objective = [sum(loss.value(tile) for tile in tiles)]
+        del first, tame, data, tiles
         low_rank, change, converged = LowRank.zeros(X.shape, loop.dtype), np.inf, False
         primal, best, since, iteration = np.inf, np.inf, 0, 0
         while iteration < max_iter and not converged:

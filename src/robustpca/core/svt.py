@@ -65,15 +65,14 @@ class LowRank:
 
     def distance(self, other: "LowRank") -> float:
         """Frobenius norm of the difference, from the factors alone."""
-        # All three terms from the same factors, in double precision: otherwise nothing but
-        # rounding error would be left of a small difference.
+        # Within the row space of this matrix, and at right angles to it: in both, differences
+        # are formed before anything is squared, so a small one keeps its digits.
         mine, others = self.astype(np.float64), other.astype(np.float64)
-        squares = _inner(mine, mine) + _inner(others, others) - 2 * _inner(mine, others)
-        return float(np.sqrt(max(squares, 0.0)))
-
-
-def _inner(A: LowRank, B: LowRank) -> float:
-    return float(np.sum((A.left.T @ B.left) * (A.right @ B.right.T)))
+        turn = others.right @ mine.right.T
+        inside = mine.left - others.left @ turn
+        outside = others.right - turn @ mine.right
+        squares = (others.left.T @ others.left) * (outside @ outside.T)
+        return float(np.sqrt(np.sum(inside**2) + max(float(squares.sum()), 0.0)))
 
 
 def lanes(n_rows: int) -> list[list[slice]]:
@@ -247,7 +246,7 @@ def spectral_norm(A: Array, crew: Crew, n_steps: int = 12, seed: int = 0) -> flo
     """
     if not np.isfinite(A.sum()):
         A = np.nan_to_num(A, nan=0.0)
-    places = [slice(tiles[0].start, tiles[-1].stop) for tiles in lanes(A.shape[0])]
+    places = lanes(A.shape[0])
     v = np.asarray(np.random.default_rng(seed).normal(size=A.shape[1]))
     basis, longest = np.zeros((0, A.shape[1])), 0.0
     for _ in range(min(n_steps, *A.shape)):
@@ -259,14 +258,17 @@ def spectral_norm(A: Array, crew: Crew, n_steps: int = 12, seed: int = 0) -> flo
             break
         basis = np.vstack([basis, v / length])
         v = np.asarray(np.sum(crew.each(_gram_times(A, basis[-1]), places), axis=0, dtype=float))
-    images = np.concatenate(crew.each(lambda p: A[p] @ basis.T.astype(A.dtype), places))
+    directions = basis.T.astype(A.dtype)
+    wholes = [slice(tiles[0].start, tiles[-1].stop) for tiles in places]
+    images = np.concatenate(crew.each(lambda whole: A[whole] @ directions, wholes))
     return float(linalg.svdvals(images, check_finite=False)[0])
 
 
-def _gram_times(A: Array, direction: Array) -> Callable[[slice], Array]:
+def _gram_times(A: Array, direction: Array) -> Callable[[list[slice]], Array]:
     direction = direction.astype(A.dtype)
 
-    def work(place: slice) -> Array:
-        return np.asarray((A[place] @ direction) @ A[place])
+    def work(tiles: list[slice]) -> Array:
+        # The second product finds the tile in the cache.
+        return np.sum([(A[place] @ direction) @ A[place] for place in tiles], axis=0, dtype=float)
 
     return work
