@@ -1,13 +1,15 @@
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_breast_cancer
 from threadpoolctl import threadpool_limits
 
 from robustpca.core import descent
 from robustpca.core.descent import GraphDescent, Move, fista
+from robustpca.core.graphs import knn_graph, laplacian
 from robustpca.core.threads import one_blas_thread
 
 
@@ -98,8 +100,9 @@ def norm(laplacian):
     return 0.0 if laplacian is None else float(np.linalg.eigvalsh(laplacian.toarray())[-1])
 
 
-def plain_fista(X, loss, samples, a, features, b, n_iter, restart=True):
+def plain_fista(X, loss, samples, a, features, b, n_iter, restart=True, greedy=True):
     """The textbook loop: one array operation after the other."""
+    greedy = greedy and restart
     curvature = 2 * a * norm(samples) + 2 * b * norm(features)
     slope, bound = loss.dual_map(1 / curvature)
     U = Y = np.nan_to_num(X)
@@ -111,7 +114,7 @@ def plain_fista(X, loss, samples, a, features, b, n_iter, restart=True):
             t, Y = 1.0, U
             continue
         next_t = (1 + np.sqrt(1 + 4 * t**2)) / 2
-        t, Y = next_t, U + (t - 1) / next_t * (U - before)
+        t, Y = next_t, U + (1.0 if greedy else (t - 1) / next_t) * (U - before)
     return U
 
 
@@ -129,14 +132,17 @@ class TestAgainstTheTextbook:
     @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
     @pytest.mark.parametrize("missing", [0.0, 0.3])
     @pytest.mark.parametrize("normalized", [True, False])
-    @pytest.mark.parametrize("restart", [True, False])
-    def test_iterations_are_those_of_the_plain_loop(self, loss, missing, normalized, restart, rng):
+    @pytest.mark.parametrize("momentum", ["greedy", "restarted", "plain"])
+    def test_iterations_are_those_of_the_plain_loop(self, loss, missing, normalized, momentum, rng):
+        how = {"restart": momentum != "plain", "greedy": momentum == "greedy"}
         X, samples, features = random_problem(rng, 90, 23, missing=missing, normalized=normalized)
-        expected = plain_fista(X, loss, samples, 1.5, features, 0.7, 60, restart)
+        # Greedy iterations amplify rounding, and end with steps of its size.
+        n_iter = 25 if how["greedy"] else 60
+        expected = plain_fista(X, loss, samples, 1.5, features, 0.7, n_iter, **how)
         problem = GraphDescent(
             X, loss, samples, 1.5, features, 0.7, **exact_norms(samples, features)
         )
-        result = fista(problem, tol=0, max_iter=60, restart=restart)
+        result = fista(problem, tol=0, max_iter=n_iter, **how)
         np.testing.assert_allclose(result.low_rank, expected, atol=1e-11)
 
     @pytest.mark.parametrize("width", range(1, 71))
@@ -218,9 +224,9 @@ class TestOptimum:
             Squared: lambda: loss.weight / 2 * cp.sum_squares(residuals),
         }
         total = terms[type(loss)]()
-        for laplacian, weight, V in ((samples, a, U), (features, b, U.T)):
-            if laplacian is not None:
-                values, axes = np.linalg.eigh(laplacian.toarray())
+        for matrix, weight, V in ((samples, a, U), (features, b, U.T)):
+            if matrix is not None:
+                values, axes = np.linalg.eigh(matrix.toarray())
                 root = np.sqrt(np.maximum(values, 0))[:, None] * axes.T
                 total = total + weight * cp.sum_squares(root @ V)
         best = cp.Problem(cp.Minimize(total)).solve(
@@ -299,10 +305,56 @@ class TestSpeedOfConvergence:
                 tol=1e-10,
                 max_iter=20000,
                 restart=restart,
+                greedy=greedy,
             ).n_iter
-            for restart in (True, False)
+            for restart, greedy in [(True, True), (True, False), (False, False)]
         ]
-        assert taken[0] < 0.7 * taken[1]
+        assert taken[0] <= taken[1] < 0.7 * taken[2]
+
+    @pytest.mark.parametrize("seed", range(12))
+    def test_greedy_steps_always_arrive(self, seed):
+        rng = np.random.default_rng(seed)
+        size, loss = (int(rng.integers(5, 120)), int(rng.integers(3, 60))), LOSSES[seed % 3]
+        X, samples, features = random_problem(
+            rng, *size, missing=0.2 * (seed % 2), normalized=seed % 4 < 2
+        )
+        weights = 10.0 ** rng.uniform(-2, 2, size=2)
+        parts = (X, loss, samples, weights[0], features, weights[1])
+        greedy = solve(*parts)
+        careful = fista(GraphDescent(*parts), tol=1e-12, max_iter=20000, greedy=False)
+        assert greedy.converged
+        assert greedy.objective[-1] == pytest.approx(careful.objective[-1], rel=1e-9)
+
+    def test_greedy_momentum_saves_iterations_on_neighbour_graphs(self):
+        X = load_breast_cancer().data
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+        samples, features = laplacian(knn_graph(X)), laplacian(knn_graph(X.T.copy(), 5))
+        best = solve(X, Absolute(), samples, 1.0, features, 1.0).objective[-1]
+        taken = []
+        for greedy in (True, False):
+            problem = GraphDescent(X, Absolute(), samples, 1.0, features, 1.0)
+            result = fista(problem, tol=1e-5, greedy=greedy)
+            assert result.objective[-1] == pytest.approx(best, rel=1e-6)
+            taken.append(result.n_iter)
+        assert taken[0] < 0.9 * taken[1]
+
+    def test_greedy_momentum_that_leads_nowhere_is_given_up(self, rng):
+        X, samples, features = random_problem(rng, 60, 20)
+        best = solve(X, Absolute(), samples, 1.0, features, 1.0)
+        problem = GraphDescent(X, Absolute(), samples, 1.0, features, 1.0)
+        advance, momenta = problem.advance, []
+
+        def astray(momentum, measure=False):
+            """With full momentum, it never gets anywhere."""
+            momenta.append(momentum)
+            move = advance(momentum, measure)
+            return replace(move, square_step=move.square_norm) if momentum == 1 else move
+
+        problem.advance = astray
+        result = fista(problem, tol=1e-10, max_iter=5000)
+        assert result.converged
+        assert momenta.count(1.0) == descent.PATIENCE + 1
+        assert result.objective[-1] == pytest.approx(best.objective[-1], rel=1e-9)
 
     def test_a_warm_start_at_the_answer_ends_at_once(self, rng):
         X, samples, features = random_problem(rng, 80, 30, missing=0.2)

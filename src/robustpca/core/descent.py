@@ -24,6 +24,8 @@ R = TypeVar("R")
 TILE_BYTES = 5 << 16
 # Tiles that a thread takes at a time.
 BATCH = 8
+# For so many iterations greedy momentum may lead nowhere before Nesterov's takes over.
+PATIENCE = 30
 # Iterations between two evaluations of the objective, each of which costs a third of one.
 EVERY = 10
 
@@ -317,9 +319,10 @@ def fista(
     tol: float = 1e-5,
     max_iter: int = 500,
     restart: bool = True,
+    greedy: bool = True,
     watch: Watch = lambda _: None,
 ) -> Descent:
-    """Descend with Nesterov's momentum, starting it again when it points uphill.
+    """Descend with momentum, starting it again when it points uphill.
 
     The loop ends when the step of an iteration, which vanishes only at a minimiser, is no
     longer than ``tol`` times the norm of the point it leads to. Some subgradient of the
@@ -327,30 +330,41 @@ def fista(
     with the default, the objective is mostly within 1e-6 of its minimum. Steps shorter than
     four units in the last digit are rounding, so no smaller ``tol`` is taken seriously.
 
+    With ``greedy`` the momentum is not Nesterov's, which grows slowly, but from the beginning as
+    large as the last move [3]_. That takes a tenth to a third fewer iterations, and is not
+    proved to converge: if steps do not get shorter for a while, the loop goes on without it.
+
     References
     ----------
     .. [1] A. Beck and M. Teboulle, "A fast iterative shrinkage-thresholding algorithm for
        linear inverse problems", SIAM Journal on Imaging Sciences, 2009.
     .. [2] B. O'Donoghue and E. Candes, "Adaptive restart for accelerated gradient schemes",
        Foundations of Computational Mathematics, 2015.
+    .. [3] J. Liang, T. Luo and C.-B. Schonlieb, "Improving fast iterative shrinkage-thresholding
+       algorithm: faster, smarter, and greedier", SIAM Journal on Scientific Computing, 2022.
     """
     tol = max(tol, 4 * float(np.finfo(problem.U.dtype).eps))
     # Without any smoothness the start is the answer.
     converged = problem.curvature == 0
     change, pace = 0.0 if converged else np.inf, 1.0
-    iteration = n_restarts = 0
+    iteration = n_restarts = since = 0
+    least = np.inf
+    bold = restart and greedy
     with problem.threads():
         history = [problem.value()] if converged else []
         while iteration < max_iter and not converged:
             iteration += 1
             next_pace = (1 + np.sqrt(1 + 4 * pace**2)) / 2
             measure = iteration == 1 or iteration % EVERY == 0
-            move = problem.advance((pace - 1) / next_pace, measure)
+            move = problem.advance(1.0 if bold else (pace - 1) / next_pace, measure)
             pace, change = next_pace, move.change
             if measure:
                 history.append(move.objective)
             converged = change <= tol
-            if restart and move.uphill > 0:
+            least, since = (change, 0) if change < 0.9 * least else (least, since + 1)
+            lost = bold and since >= PATIENCE
+            bold = bold and not lost
+            if lost or (restart and move.uphill > 0):
                 problem.rest()
                 pace, n_restarts = 1.0, n_restarts + 1
             if converged or iteration == max_iter:
