@@ -197,25 +197,24 @@ def _exact(search: _Search, dtypes: tuple[Any, ...] = (np.float32, np.float64)) 
         sure = kept[:, -1] > limits
     if not sure.all():
         rest = np.flatnonzero(~sure)
-        doubtful = search.some(rest)
-        candidates = _within(doubtful, see, points, limits[rest])
+        candidates = _within(search, rest, see, points, limits)
         if candidates is None:
-            indices[rest], gaps[rest] = _exact(doubtful, dtypes[1:])
+            indices[rest], gaps[rest] = _exact(search.some(rest), dtypes[1:])
         else:
-            indices[rest], gaps[rest] = _measured(doubtful, lambda place: candidates[place])
+            indices[rest], gaps[rest] = _measured(search, lambda place: candidates[place], rest)
     return indices, gaps
 
 
-def _within(search: _Search, see: See, points: Seen, limits: Array) -> Array | None:
-    """All points within the limits of each query, filled up by -1; None if they are too many."""
+def _within(search: _Search, chosen: Array, see: See, points: Seen, limits: Array) -> Array | None:
+    """All points within the limits of chosen queries, then -1; None if there are too many."""
     seen, norms = points
-    product, places = _comparison(search.masked), _slices(len(search.queries))
+    product, places = _comparison(search.masked), _slices(len(chosen), _few(search))
 
     def work(place: slice) -> Array | None:
-        mine, own_norms = see(search.queries[place])
+        mine, own_norms = see(search.queries[chosen[place]])
         gaps = own_norms[:, None] + norms - 2 * product(mine, seen)
         # Where a limit is not a number there is a row without a common entry: all are near.
-        rows, columns = np.nonzero(~(gaps > limits[place, None]))
+        rows, columns = np.nonzero(~(gaps > limits[chosen[place], None]))
         counts = np.bincount(rows, minlength=len(mine))
         if counts.max(initial=0) > DOUBTFUL:
             return None
@@ -248,7 +247,10 @@ def _approximate(search: _Search) -> Found:
         return _ascending(np.hstack([near, hops]))
 
     # In the order of the cells, rows near to each other are read soon after each other.
-    indices, gaps = _measured(search, candidates, order)
+    near, far = _measured(search, candidates, order)
+    indices, gaps = np.empty_like(near), np.empty_like(far)
+    indices[order], gaps[order] = near, far
+    del near, far
     short = np.flatnonzero(indices[:, -1] < 0)
     if len(short):
         indices[short], gaps[short] = _exact(search.some(short))
@@ -340,8 +342,13 @@ def _sample(rows: Array, n_drawn: int, rng: np.random.Generator) -> Array:
     return rows[np.sort(rng.choice(len(rows), min(len(rows), n_drawn), replace=False))]
 
 
-def _slices(n_rows: int) -> list[slice]:
-    return [slice(start, min(start + TILE, n_rows)) for start in range(0, n_rows, TILE)]
+def _slices(n_rows: int, step: int = TILE) -> list[slice]:
+    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+
+def _few(search: _Search) -> int:
+    """Rows of a tile, fewer if they are long: what is made of them on the way is as long."""
+    return min(max(32, SEEN_ENTRIES // search.points.shape[1]), TILE)
 
 
 def _all(see: See, X: Array, order: Array | None, crew: Crew) -> Seen:
@@ -476,18 +483,18 @@ def _measured(
 ) -> Found:
     """The nearest candidates of each query and their distances, in double precision.
 
-    Queries are worked on in ``order``; ``candidates`` gives those of a place in it, ascending.
+    With ``order``, those of the queries in it and in that order; ``candidates`` gives those of a
+    place in it, ascending.
     """
     order = np.arange(len(search.queries)) if order is None else order
     gaps, found, _ = _empty_lists(len(order), search.n_neighbors, np.float64)
 
     def work(place: slice) -> None:
-        rows = order[place]
-        mine, lists = search.some(rows), (gaps[rows], found[rows])
+        mine = search.some(order[place])
+        lists = (gaps[place], found[place])
         compiled(_closest)(mine.queries, mine.points, candidates(place), mine.selves, *lists)
-        gaps[rows], found[rows] = lists
 
-    search.crew.each(work, _slices(len(order)))
+    search.crew.each(work, _slices(len(order), _few(search)))
     return found, gaps
 
 
