@@ -490,9 +490,10 @@ def _measured(
     gaps, found, _ = _empty_lists(len(order), search.n_neighbors, np.float64)
 
     def work(place: slice) -> None:
-        mine = search.some(order[place])
+        # Arrays of one kind only, lest the kernel be compiled for another one.
+        mine, offered = search.some(order[place]), np.array(candidates(place), np.int32, order="C")
         lists = (gaps[place], found[place])
-        compiled(_closest)(mine.queries, mine.points, candidates(place), mine.selves, *lists)
+        compiled(_closest)(mine.queries, mine.points, offered, mine.selves, *lists)
 
     search.crew.each(work, _slices(len(order), _few(search)))
     return found, gaps
