@@ -21,19 +21,18 @@ from robustpca.params import Interval, StrOptions, fit_context
 __all__ = ["GNMF"]
 
 
-@documented(tol="1e-6", max_iter=500)
+@documented(tol="1e-4", max_iter=1000)
 class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Graph-regularised non-negative matrix factorisation (GNMF).
 
     Lowers :math:`\lVert X - HB \rVert_F^2 + \lambda\, \mathrm{tr}(H^\top \Phi H)` over
-    non-negative codes H and basis B by multiplicative updates [1]_, where :math:`\Phi` is the
-    Laplacian of a graph of the samples. It never rises. With ``smoothness=0`` this is
-    scikit-learn's ``NMF(solver="mu")``.
+    non-negative codes H and a non-negative basis B with rows of unit length [1]_, where
+    :math:`\Phi` is the Laplacian of a graph of the samples. Multiplicative updates never raise
+    it. With ``smoothness=0`` this is scikit-learn's ``NMF(solver="mu")``.
 
-    The objective has no minimiser: a smaller H and a larger B leave their product alone and
-    the graph pays less, so with very many passes it creeps towards NMF. What the graph does
-    happens in the first hundreds of passes, from a basis with rows of unit length; at the end
-    they are brought to that length again.
+    The paper leaves the rows of B any length until the end. That objective has no minimiser: a
+    smaller H and a larger B leave their product alone while the graph pays less, so with more
+    passes the graph has less and less of a say. ``scale="free"`` does as the paper does.
 
     Parameters
     ----------
@@ -48,6 +47,9 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Neighbours of each sample in a graph that is made here.
     normalized : bool, default=False
         Whether to use the normalised Laplacian.
+    scale : {'unit', 'free'}, default='unit'
+        Whether the rows of the basis have unit length all along, or are only brought to it at
+        the end, as in the paper.
     init : {'nndsvda', 'random'}, default='nndsvda'
         Where to start: after one pass of scikit-learn's `NMF` from its start of this name.
     random_state : int, RandomState instance or None, default=0
@@ -65,7 +67,8 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     graph_ : csr_array of shape (n_samples, n_samples)
         Adjacency that was used.
     objective_ : ndarray
-        Objective at the start and after each pass, before the basis was brought to unit length.
+        Objective at the start and after each pass; with ``scale="free"`` before the basis was
+        brought to unit length.
     n_iter_ : int
         Number of passes.
     converged_ : bool
@@ -81,7 +84,7 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     >>> from sklearn.datasets import load_digits
     >>> from robustpca import GNMF
     >>> X = load_digits().data
-    >>> model = GNMF(n_components=10, tol=1e-4).fit(X)
+    >>> model = GNMF(n_components=10).fit(X)
     >>> model.transform(X[:5]).shape, bool((model.components_ >= 0).all())
     ((5, 10), True)
     """
@@ -92,6 +95,7 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         "graph": ["array-like", "sparse matrix", None],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "normalized": ["boolean"],
+        "scale": [StrOptions({"unit", "free"})],
         "init": [StrOptions({"nndsvda", "random"})],
         "random_state": ["random_state"],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -119,10 +123,11 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         graph: Any = None,
         n_neighbors: int = 10,
         normalized: bool = False,
+        scale: str = "unit",
         init: str = "nndsvda",
         random_state: Any = 0,
-        tol: float = 1e-6,
-        max_iter: int = 500,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
         callback: Watch | None = None,
         verbose: int = 0,
     ) -> None:
@@ -131,6 +136,7 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.graph = graph
         self.n_neighbors = n_neighbors
         self.normalized = normalized
+        self.scale = scale
         self.init = init
         self.random_state = random_state
         self.tol = tol
@@ -175,6 +181,7 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 self.smoothness,
                 codes,
                 basis,
+                free=self.scale == "free",
                 tol=self.tol,
                 max_iter=self.max_iter,
                 watch=announcer("GNMF", "pass", self.verbose, self.callback),
@@ -265,7 +272,9 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             tol=0,
             random_state=self.random_state,
         )
-        return start.fit_transform(X), start.components_
+        # Some of the start is filled with the mean, which has other units than a factor.
+        unit = X.mean() or 1.0
+        return start.fit_transform(X / unit) * unit, start.components_
 
     @property
     def _n_features_out(self) -> int:

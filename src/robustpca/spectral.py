@@ -293,7 +293,7 @@ class RGLPCA(EmbeddingModel):
     %(oblique)s
     sparse_rows_ : ndarray of shape (n_samples, n_features)
         What the embedding and its loadings leave of the training rows; large for outliers, and
-        zero for rows that fit.
+        zero for rows that fit within ``tol``.
     alpha_ : float
         Weight of the graph.
     objective_ : ndarray
@@ -376,7 +376,8 @@ class RGLPCA(EmbeddingModel):
         pair = result.best
         apart = X - pair.codes @ pair.loadings
         errors = np.sqrt(square_norms(apart))
-        fits = errors <= rows.floor * unit
+        # Below the tolerance of the loop an error is not known.
+        fits = errors <= max(self.tol, rows.floor) * unit
         # Rows that fit better than most count the same; the others by the slope of their loss.
         typical = max(float(np.median(errors)), rows.floor * unit)
         self._settle(rows, mean, X, pair, typical / np.maximum(errors, typical))

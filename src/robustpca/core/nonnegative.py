@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from robustpca.core.linalg import Array
+from robustpca.core.linalg import Array, square_norms
 
 
 @dataclass(frozen=True)
@@ -43,33 +43,43 @@ def nonnegative_factors(
     codes: Array,
     basis: Array,
     *,
+    free: bool,
     tol: float,
     max_iter: int,
     watch: Callable[[Step], object] = lambda _: None,
 ) -> Factors:
-    """Lower ``|X - H B|^2 + smoothness tr(H' L H)`` over ``H, B >= 0``, from a given start.
+    """Lower ``|X - H B|^2 + smoothness sum_k s_k h_k' L h_k`` over ``H, B >= 0``.
 
-    The updates multiply each factor by the ratio of the two halves of its gradient, so nothing
-    changes its sign and the objective never rises.
+    The scales ``s_k`` are one if ``free``, else the squared norms of the rows of B: then the
+    lengths of these rows do not matter. The updates multiply each factor by the ratio of the two
+    halves of its gradient, so nothing changes its sign and the objective never rises.
     """
     degrees = laplacian.diagonal()
     adjacency = sparse.csr_array(sparse.diags_array(degrees) - laplacian)
-    pull, hold = smoothness * adjacency, smoothness * degrees[:, None]
     total = float(X.multiply(X).sum()) if sparse.issparse(X) else float(np.vdot(X, X))
 
-    def measured(codes: Array, basis: Array, cross: Array, inner: Array) -> float:
-        smooth = float(np.vdot(codes, hold * codes - pull @ codes))
-        apart = total - 2 * float(np.vdot(cross, basis)) + float(np.vdot(inner, basis @ basis.T))
-        return max(apart, 0.0) + max(smooth, 0.0)
+    def weights(basis: Array) -> Array:
+        return smoothness * (np.ones(len(basis)) if free else square_norms(basis))
 
-    history = [measured(codes, basis, (X.T @ codes).T, codes.T @ codes)]
+    def roughness(codes: Array) -> Array:
+        columns = np.einsum("ij,ij->j", codes, degrees[:, None] * codes - adjacency @ codes)
+        return np.maximum(columns, 0.0)
+
+    def measured(basis: Array, cross: Array, inner: Array, rough: Array) -> float:
+        apart = total - 2 * float(np.vdot(cross, basis)) + float(np.vdot(inner, basis @ basis.T))
+        return max(apart, 0.0) + float(weights(basis) @ rough)
+
+    cross, inner, rough = (X.T @ codes).T, codes.T @ codes, roughness(codes)
+    history = [measured(basis, cross, inner, rough)]
     change, converged = np.inf, False
     while len(history) <= max_iter and not converged:
-        above = X @ basis.T + pull @ codes
-        codes = codes * _ratio(above, codes @ (basis @ basis.T) + hold * codes)
-        cross, inner = (X.T @ codes).T, codes.T @ codes
-        basis = basis * _ratio(cross, inner @ basis)
-        history.append(measured(codes, basis, cross, inner))
+        scaled = codes * weights(basis)
+        above = X @ basis.T + adjacency @ scaled
+        codes = codes * _ratio(above, codes @ (basis @ basis.T) + degrees[:, None] * scaled)
+        cross, inner, rough = (X.T @ codes).T, codes.T @ codes, roughness(codes)
+        ridge = np.zeros(len(basis)) if free else smoothness * rough
+        basis = basis * _ratio(cross, inner @ basis + ridge[:, None] * basis)
+        history.append(measured(basis, cross, inner, rough))
         change = (history[-2] - history[-1]) / max(history[-2], np.finfo(np.float64).tiny)
         converged = change <= tol
         watch(Step(len(history) - 1, history[-1], change))
