@@ -56,14 +56,15 @@ def largest_eigenvectors(
     if size <= DENSE_SIZE or 4 * count >= size:
         return _dense(product, size, count, fixed)
     if start is not None:
-        return _lanczos(product, size, count, fixed, start.sum(axis=1), ROUGH)
+        return _lanczos(product, size, count, fixed, start=start, tol=ROUGH)
     values, vectors = _lanczos(product, size, count, fixed)
     # From one starting vector Lanczos sees one vector of a multiple eigenvalue, and finds the
     # others by rounding error or not at all. So what is left is asked for its largest.
     while True:
-        value, vector = _lanczos(product, size, 1, np.hstack([fixed, vectors]))
-        if value[0] <= values[-1] + SAME:
+        held = np.hstack([fixed, vectors])
+        if _lanczos(product, size, 1, held, tol=ROUGH)[0][0] <= values[-1] + SAME:
             return values, vectors
+        value, vector = _lanczos(product, size, 1, held)
         order = np.argsort(-np.append(values, value), kind="stable")[:count]
         values = np.append(values, value)[order]
         vectors = np.hstack([vectors, vector])[:, order]
@@ -82,7 +83,8 @@ def _lanczos(
     size: int,
     count: int,
     fixed: Array,
-    start: Array | float = 0.0,
+    *,
+    start: Array | None = None,
     tol: float = 0.0,
 ) -> tuple[Array, Array]:
     inside = _restricted(product, fixed)
@@ -92,10 +94,14 @@ def _lanczos(
         return q + inside(q.reshape(-1, 1)).reshape(q.shape)
 
     operator = LinearOperator((size, size), matvec=shifted, dtype=np.float64)
-    noise = np.random.default_rng(0).standard_normal(size)
-    # Eigenvectors alone would leave the others out of the space that is built from them.
-    begin = start + noise * (1e-3 / np.sqrt(size))
-    values, vectors = eigsh(operator, count, which="LA", v0=begin, tol=tol)
+    begin = np.random.default_rng(0).standard_normal(size)
+    # Where eigenvalues crowd, twice as many vectors as is usual save products.
+    width = max(4 * count, 40)
+    if start is not None:
+        # Eigenvectors alone would leave the others out of the space that is built from them.
+        begin = start.sum(axis=1) + begin * (1e-3 / np.sqrt(size))
+        width = max(2 * count + 1, 20)
+    values, vectors = eigsh(operator, count, which="LA", v0=begin, tol=tol, ncv=min(width, size))
     return values[::-1] - 1, vectors[:, ::-1]
 
 
