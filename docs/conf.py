@@ -20,6 +20,8 @@ extensions += ["myst_parser", "numpydoc"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 autosummary_generate = True
+# Methods inherited from scikit-learn point to pages of its documentation.
+suppress_warnings = ["ref.ref"]
 numpydoc_show_class_members = False
 exclude_patterns = ["build"]
 html_theme = "alabaster"
