@@ -1,7 +1,8 @@
 """Speed and accuracy of the graph methods against dense eigenproblems.
 
 Everything is measured in one run, on the same arrays and the same graph, which is made once and
-given to all. Times are CPU seconds at one BLAS thread, ours best of three.
+given to all. Times are CPU seconds at one BLAS thread: ours the best of three (RGLPCA: one), the
+others once.
 
     python benchmarks/spectral.py [glpca] [mmf] [eigenmaps] [rglpca] [gnmf] [--quick]
 
