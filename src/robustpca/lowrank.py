@@ -15,7 +15,7 @@ from scipy import sparse
 from robustpca.base import announcer, documented
 from robustpca.core.codes import TrainingGraph, smooth_rows
 from robustpca.core.descent import GraphDescent, fista
-from robustpca.core.graphs import as_adjacency, knn_graph, laplacian, spectral_norm
+from robustpca.core.graphs import adjacency_of, laplacian, spectral_norm
 from robustpca.core.linalg import Array
 from robustpca.core.losses import named
 from robustpca.core.reweighted import Watch
@@ -211,23 +211,13 @@ class RPCAG(PursuitModel):
     def _terms(self, X: Array) -> list[GraphSmoothness]:
         scale = observed_scale(X)
         self.smoothness_ = self._smoothness = self.smoothness / scale if scale > 0 else 0.0
-        self.graph_ = _graph(self.graph, X, self.n_neighbors, "samples")
+        self.graph_ = adjacency_of(self.graph, X, self.n_neighbors)
         matrix = laplacian(self.graph_, normalized=self.normalized)
         # A copy, for the user may go on working with the array.
         self._ties = TrainingGraph(X.copy(), self.graph_, matrix, self.n_neighbors, self.normalized)
         if self._smoothness == 0:
             return []
         return [GraphSmoothness(matrix, self._smoothness, spectral_norm(matrix))]
-
-
-def _graph(given: Any, X: Array, n_neighbors: int, name: str) -> Any:
-    """The adjacency that the user gave, or one of nearest rows of ``X``."""
-    if given is not None:
-        return as_adjacency(given, len(X), name)
-    with warnings.catch_warnings():
-        # A far outlier may be too far for a tie of any weight; it is then left to itself.
-        warnings.filterwarnings("ignore", message="All weights of", category=UserWarning)
-        return knn_graph(X, n_neighbors)
 
 
 STEP = "Stop when a step is this small a share of the point it leads to."
@@ -351,8 +341,10 @@ class FRPCAG(LowRankModel):
         factor = unit ** (self.loss_.degree - 2)
         self.sample_smoothness_ = factor * self.sample_smoothness
         self.feature_smoothness_ = factor * self.feature_smoothness
-        self.sample_graph_ = _graph(self.sample_graph, solved, self.n_neighbors, "samples")
-        self.feature_graph_ = _graph(self.feature_graph, solved.T, self.n_neighbors, "features")
+        self.sample_graph_ = adjacency_of(self.sample_graph, solved, self.n_neighbors)
+        self.feature_graph_ = adjacency_of(
+            self.feature_graph, solved.T, self.n_neighbors, "features"
+        )
         samples = laplacian(self.sample_graph_, normalized=self.normalized)
         features = laplacian(self.feature_graph_, normalized=self.normalized)
         self._feature_norm = spectral_norm(features)

@@ -20,6 +20,7 @@ from robustpca.core.neighbors import (
 )
 
 __all__ = [
+    "adjacency_of",
     "as_adjacency",
     "grid_graph",
     "knn_graph",
@@ -125,6 +126,16 @@ def as_adjacency(graph: Any, n_vertices: int, name: str = "samples") -> sparse.c
     if (values != 1).any():
         values = _gaussian(values.astype(np.float64), "mean").astype(values.dtype)
     return _symmetric(sparse.csr_array((values, places), stored.shape), "max")
+
+
+def adjacency_of(given: Any, X: Array, n_neighbors: int, name: str = "samples") -> sparse.csr_array:
+    """Adjacency that a user gave, or one of the nearest rows of ``X`` if it is None."""
+    if given is not None:
+        return as_adjacency(given, X.shape[0], name)
+    with warnings.catch_warnings():
+        # A far outlier may be too far for a tie of any weight; it is then left to itself.
+        warnings.filterwarnings("ignore", message="All weights of", category=UserWarning)
+        return knn_graph(X, n_neighbors)
 
 
 def grid_graph(shape: Sequence[int], *, diagonals: bool = False) -> sparse.csr_array:
