@@ -300,6 +300,11 @@ def test_an_interrupt_ends_the_fit_and_leaves_the_data_alone(name, X):
     with pytest.raises(NotFittedError):
         model.transform(X)
     assert model.set_params(callback=None).fit(X).converged_
+    # Half of a second fit in the place of the first would be worse than nothing.
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(callback=interrupt).fit(X + 1)
+    with pytest.raises(NotFittedError):
+        model.transform(X)
 
 
 @every_loop

@@ -148,6 +148,8 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             The fitted model.
         """
         rows = self._rows(X, reset=True)
+        # A fit that is interrupted must not leave half of it in the place of an older one.
+        self.__dict__.pop("components_", None)
         with one_blas_thread:
             self._fit(rows)
         if not self.converged_:

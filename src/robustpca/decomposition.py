@@ -80,8 +80,6 @@ class LowRankModel(SubspaceModel):
     center_low_rank: bool
 
     def _fit(self, rows: Rows) -> None:
-        # A fit that is interrupted must not leave half of it in the place of an older one.
-        self.__dict__.pop("components_", None)
         self._fit_whole(rows, self._observed(rows, (1, 0)))
 
     def _fit_whole(self, rows: Rows, X: Array) -> None:

@@ -92,8 +92,6 @@ class GraphModel(SubspaceModel):
 
     def _open(self, rows: Rows, center: str) -> tuple[Array, Array, Any]:
         """The centre, the centred rows in double precision, and the Laplacian."""
-        # A fit that is interrupted must not leave half of it in the place of an older one.
-        self.__dict__.pop("components_", None)
         # Bad numbers in data that were not in memory are found here.
         middle = CENTERS[center](rows)
         X = rows.whole()
