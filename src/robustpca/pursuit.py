@@ -113,6 +113,7 @@ class PursuitModel(LowRankModel):
 
     def _pursue(self, X: Array, terms: list[GraphSmoothness]) -> None:
         self.loss_ = self._loss(self.noise_)
+        first = _first_penalty(X)
         result = split(
             X,
             self.loss_,
@@ -127,7 +128,7 @@ class PursuitModel(LowRankModel):
             self._warm = [result.start()]
         self._low_rank, self.sparse_ = result.low_rank, compact(result.sparse)
         # A penalty that has grown to hurry an end is no good start for new rows.
-        self._penalty = result.penalty if self.solver == "admm" else _first_penalty(X)
+        self._penalty = result.penalty if self.solver == "admm" else first
         self.dual_gap_ = result.gap
         self._record(result)
 
@@ -220,7 +221,7 @@ class PursuitModel(LowRankModel):
         name, short = type(self).__name__, min(X.shape)
         advice = None
         if self.solver == "altproj":
-            if self.density_ == 0 or self.rank_ == short > 1:
+            if (self.density_ == 0 and self.rank_ > 0) or self.rank_ == short > 1:
                 advice = (
                     f"low_rank_ has rank {self.rank_} and sparse_ a density of "
                     f"{self.density_:.3g}. Lower n_components={self.n_components}."
