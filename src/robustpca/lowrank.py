@@ -33,7 +33,8 @@ from robustpca.pursuit import PursuitModel
 
 __all__ = ["FRPCAG", "RPCA", "RPCAG"]
 
-TOL = "Stop when what the two parts leave of the data is this small a share of them."
+TOL = """Stop when what the two parts leave of the data is this small a share of them, or, if it
+        falls slowly, when ``dual_gap_`` is as small."""
 
 
 @documented(tol="1e-6", tol_means=TOL, max_iter=1000)

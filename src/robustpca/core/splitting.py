@@ -21,6 +21,9 @@ from robustpca.core.threads import Crew, compiled
 
 # Iterations without a smaller residual after which single precision is at its end.
 PATIENCE = 15
+# When to see whether the residual still falls, and else to certify the gap, which costs as much
+# as a few iterations.
+LOOKS = range(60, 1_000_000, 20)
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,9 @@ class Schedule(Protocol):
     def change(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
         """Factor on the penalty, from the primal residual and how far the low rank moved."""
 
+    def judge(self, iteration: int, excess: float) -> None:
+        """Be told that the residual falls slowly, and how many times too large the gap is."""
+
 
 class Balanced:
     """A penalty that is balanced at first and then fixed: the loop reaches the optimum.
@@ -63,16 +69,17 @@ class Balanced:
     relaxation = 1.8
     exact = True
     single_until = 1e-4
-    first, every, last = 10, 5, 120
-    # Noise may be as small as rounding error, and multipliers may be right from the start; the
+    first, every = 10, 5
+    # Multipliers may be right from the start, and noise may be as small as rounding error; the
     # penalty does not follow either to the end.
-    most = 64.0
+    narrow, wide = 64.0, 4096.0
 
     def __init__(self, penalty: float | None = None) -> None:
         self.penalty, self.total = penalty, 1.0
+        self.last, self.highest, self.judged = 120, self.narrow, False
 
     def start(self, X: Array, loss: EntryLoss, crew: Crew) -> tuple[float, Array]:
-        self.total = 1.0
+        self.total, self.last, self.highest, self.judged = 1.0, 120, self.narrow, False
         size = max(mean_size(X), np.finfo(float).tiny)
         return self.penalty or 1 / (4 * size), filled(X.copy())
 
@@ -85,12 +92,20 @@ class Balanced:
         # A step is shared out between the two at right angles.
         rest = np.sqrt(max(step**2 - travelled**2, 0.0))
         wanted = np.sqrt(rest / max(travelled, 1e-3 * step)) if step > 0 else 1.0
-        least, most = 1 / (self.most * self.total), self.most / self.total
-        factor = min(max(float(wanted), 0.25, least), 4.0, most)
+        least, most = 1 / (self.narrow * self.total), self.highest / self.total
+        least, most = max(0.25, least), min(4.0, most)
+        factor = min(max(float(wanted), least), most)
         if 1 / 1.3 < factor < 1.3:
             return 1.0
         self.total *= factor
         return factor
+
+    def judge(self, iteration: int, excess: float) -> None:
+        # Decided once: a gap that is nearly small enough needs no other penalty.
+        if iteration >= self.last and not self.judged:
+            self.judged = True
+            if excess > 10:
+                self.highest, self.last = self.wide, iteration + 60
 
 
 class Growing:
@@ -124,6 +139,9 @@ class Growing:
         self.room /= factor
         return factor
 
+    def judge(self, iteration: int, excess: float) -> None:
+        pass
+
 
 @dataclass(frozen=True)
 class Split:
@@ -142,6 +160,15 @@ class Split:
     def start(self) -> Array:
         """Where a loop for nearly the same problem may start."""
         return self.low_rank.dense() + self.multipliers / self.penalty
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A low-rank part, the sparse part, and by which share of itself the objective may fall."""
+
+    low_rank: LowRank
+    sparse: Any
+    gap: float
 
 
 def update(
@@ -299,6 +326,21 @@ class Splitting:
         primal, dual, value = sums.tolist()
         return float(np.sqrt(primal)), float(np.sqrt(dual)), self.loss.weight * value
 
+    def certify(self, penalty: float, n_steps: int) -> Certificate:
+        """Both parts and the gap; afterwards ``A`` holds the multipliers."""
+        low_rank = self.lowered(penalty)
+        found, cost, bound = self.harvest(low_rank, penalty, n_steps)
+        # The bound rests on a norm that is good to many digits, but comes from below.
+        gap = max(cost - bound, 0.0) / max(abs(cost), np.finfo(float).tiny)
+        return Certificate(low_rank, found, gap)
+
+    def resume(self, low_rank: LowRank, penalty: float) -> None:
+        """Go on after `certify`, as after an iteration without relaxation."""
+        for lane in self.lanes:
+            for place in lane:
+                self.A[place] = low_rank.dense(place) + self.A[place] / self.dtype.type(penalty)
+        self.shrink.look(self.A)
+
     def harvest(self, low_rank: LowRank, penalty: float, n_steps: int) -> tuple[Any, float, float]:
         """Sparse part, objective and a lower bound of it; ``A`` becomes the multipliers."""
         numbers = (*self.loss.dual_map(1 / penalty), self.loss.knee, self.loss.curvature, penalty)
@@ -396,7 +438,9 @@ def split(
 
     The low-rank part is exact for its multipliers at every iteration and the residual part for
     its own, so the primal residual is all that is wrong: the loop ends when it is below ``tol``
-    times the norm of the data and, with a schedule that is exact, of the multipliers.
+    times the norm of the data and, with a schedule that is exact, of the multipliers. Where noise
+    is tiny, multipliers take long to settle though the objective has: a loop whose residual falls
+    slowly also ends when the certified gap is below ``tol``.
 
     Without terms this is Douglas-Rachford splitting, another name of the two-block ADMM; with
     them it is the three-operator splitting of Davis and Yin, which asks for a penalty of more
@@ -423,6 +467,8 @@ def split(
         del first, tame, data, tiles
         low_rank, change, converged = LowRank.zeros(X.shape, loop.dtype), np.inf, False
         primal, best, since, iteration = np.inf, np.inf, 0, 0
+        certificate: Certificate | None = None
+        mark = np.inf
         while iteration < max_iter and not converged:
             iteration += 1
             previous, low_rank = low_rank, loop.lowered(penalty)
@@ -442,18 +488,25 @@ def split(
             if loop.dtype == np.float32 and done and not converged:
                 loop.data = X
                 loop.begin(X, loop.A.astype(np.float64))
-        low_rank = loop.lowered(penalty)
-        found, cost, bound = loop.harvest(low_rank, penalty, 40 if schedule.exact else 12)
-        # The bound rests on a norm that is good to many digits, but comes from below.
-        gap = max(cost - bound, 0.0) / max(abs(cost), tiny)
+            elif schedule.exact and iteration in LOOKS and not converged:
+                slow, mark = change > 0.5 * mark, change
+                certificate = loop.certify(penalty, 40) if slow else None
+                if certificate is not None:
+                    converged = bool(certificate.gap <= tol)
+                    if not converged:
+                        loop.resume(certificate.low_rank, penalty)
+                        schedule.judge(iteration, certificate.gap / max(tol, tiny))
+                        certificate = None
+        if certificate is None:
+            certificate = loop.certify(penalty, 40 if schedule.exact else 12)
         return Split(
-            low_rank.astype(X.dtype),
-            found,
+            certificate.low_rank.astype(X.dtype),
+            certificate.sparse,
             np.array(objective),
             iteration,
             converged,
             change,
-            gap,
+            certificate.gap,
             penalty,
             loop.A,
         )
