@@ -273,7 +273,7 @@ class BoundedSphere(Sphere):
         if sums[-1] <= self.bound * np.sqrt(squares[-1]):
             return pull
         tied = np.flatnonzero(np.abs(pull) >= (1 - 1e-12) * sizes[0])
-        if len(tied) > self.bound**2:
+        if len(tied) >= self.bound**2:
             return self._at_ties(np.sign(pull), tied)
         # The threshold lies below the last size that fits; k entries are above it, and
         # (sum - k t)^2 = bound^2 (squares - 2 t sum + k t^2) gives t.
@@ -416,9 +416,9 @@ def find_directions(
         best = int(values.argmax())
         order = np.argsort(-np.sum(W[best] * pulls[best], axis=0), kind="stable")
         found.append(W[best][:, order])
-        average.deflate(found[-1])
         reached += float(values[best])
         worst, cycled = max(worst, change), cycled or average.cycled
+        average.deflate(found[-1])
     objective = np.array(history)
     return Directions(
         np.hstack(found), average.basis, objective, n_iter, worst <= tol, cycled, worst
@@ -426,9 +426,9 @@ def find_directions(
 
 
 def _steadied(pulls: Array, W: Array, share: float) -> Array:
-    """Pulls with a slight pull to stay, which decides where there is no other."""
-    sizes = np.linalg.norm(pulls, axis=(1, 2), keepdims=True)
-    return pulls + share * np.where(sizes > 0, sizes, 1.0) * W
+    """Pulls of size one with a slight pull to stay, which decides where there is no other."""
+    sizes = np.abs(pulls).max(axis=(1, 2), keepdims=True)
+    return pulls / np.where(sizes > 0, sizes, 1.0) + share * W
 
 
 def codes_and_rest(block: DenseBlock, basis: Array) -> tuple[Array, Array]:
