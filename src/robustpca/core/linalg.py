@@ -194,14 +194,15 @@ class NearBlock(DenseBlock):
 
     def project(self, basis: Array) -> Array:
         turned = basis.T.astype(self.dtype, copy=False)
-        codes: Array = turned @ self.block.T
+        # Unlike matmul, dot lets other threads work also while results are small.
+        codes: Array = np.dot(turned, self.block.T)
         codes -= (turned @ self.center)[:, None]
         return codes.T
 
     def adjoint(self, A: Array) -> Array:
         turned = A.T.astype(self.dtype, copy=False)
         sums = turned.sum(axis=1, dtype=np.float64)
-        out: Array = (turned @ self.block).astype(np.float64)
+        out: Array = np.dot(turned, self.block).astype(np.float64)
         out -= np.outer(sums, self.center)
         return out.T
 
