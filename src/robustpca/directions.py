@@ -66,9 +66,10 @@ class DirectionModel(SubspaceModel):
     random_state : int, RandomState instance or None, default=0
         Draws the random samples.""",
         "loop": """tol : float, default={tol}
-        Stop when a pass turns no direction by more than this angle (its sine).
+        Stop when a pass turns {turns} by less than this angle (its sine). Below
+        1e-12, and 1e-6 in single precision, there is only rounding error to wait for.
     max_iter : int, default={max_iter}
-        Largest number of passes {per}.
+        Largest number of passes{per}.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``stage``, the component at work. An exception raised in it ends the fit.
@@ -164,11 +165,12 @@ FOUND = {
     "objective": "Sum of the absolute scores to the power p at the start and after each pass, "
     "over the\n        components found so far and the one at work. It never falls.",
     "everywhere": " for every component",
-    "per": "for each component",
+    "per": " for each component, or for all at once",
+    "turns": "every direction",
 }
 
 
-@documented(tol="1e-8", max_iter=300, init="'auto'", **FOUND)
+@documented(tol="1e-5", max_iter=1000, init="'auto'", **FOUND)
 class LpPCA(DirectionModel):
     r"""PCA by maximising the :math:`\ell_p` norm of the scores (Lp-PCA).
 
@@ -228,8 +230,8 @@ class LpPCA(DirectionModel):
         init: str = "auto",
         n_init: int = 1,
         random_state: Any = 0,
-        tol: float = 1e-8,
-        max_iter: int = 300,
+        tol: float = 1e-5,
+        max_iter: int = 1000,
         callback: Watch | None = None,
         verbose: int = 0,
     ) -> None:
@@ -254,7 +256,7 @@ class LpPCA(DirectionModel):
         return PowerSum(rows, self.p)
 
 
-@documented(tol="1e-8", max_iter=300, init="'auto'", **FOUND)
+@documented(tol="1e-5", max_iter=1000, init="'auto'", **FOUND)
 class L1PCA(LpPCA):
     r"""PCA by maximising the :math:`\ell_1` norm of the scores (L1-PCA).
 
@@ -306,8 +308,8 @@ class L1PCA(LpPCA):
         init: str = "auto",
         n_init: int = 1,
         random_state: Any = 0,
-        tol: float = 1e-8,
-        max_iter: int = 300,
+        tol: float = 1e-5,
+        max_iter: int = 1000,
         callback: Watch | None = None,
         verbose: int = 0,
     ) -> None:
@@ -329,7 +331,7 @@ SPARSE = {
 }
 
 
-@documented(tol="1e-8", max_iter=300, init="'auto'", **{**FOUND, **SPARSE})
+@documented(tol="1e-5", max_iter=1000, init="'auto'", **{**FOUND, **SPARSE})
 class RSPCA(DirectionModel, ObliqueModel):
     r"""Robust sparse PCA (RSPCA): components that involve few features.
 
@@ -391,8 +393,8 @@ class RSPCA(DirectionModel, ObliqueModel):
         init: str = "auto",
         n_init: int = 1,
         random_state: Any = 0,
-        tol: float = 1e-8,
-        max_iter: int = 300,
+        tol: float = 1e-5,
+        max_iter: int = 1000,
         callback: Watch | None = None,
         verbose: int = 0,
     ) -> None:
@@ -547,6 +549,7 @@ class GrassmannAverage(DirectionModel):
     tol="1e-6",
     max_iter=1000,
     per="",
+    turns="the subspace",
     everywhere="",
     components="Orthonormal basis, one direction per row, by decreasing variance.",
     objective="Sum of the squared scores at the start and after each pass; it never falls.",
