@@ -22,6 +22,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/reweighted.py
 	$(BIN)/python benchmarks/lowrank.py
 	$(BIN)/python benchmarks/spectral.py
+	$(BIN)/python benchmarks/directions.py
 
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --group docs

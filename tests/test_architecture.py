@@ -18,7 +18,7 @@ LEVELS = [
     {"base", "metrics", "diagnostics", "plot", "datasets"},
     {"decomposition"},
     {"pursuit"},
-    {"reweighted", "lowrank", "spectral", "eigenmaps", "nonnegative", "rvfl"},
+    {"reweighted", "lowrank", "directions", "spectral", "eigenmaps", "nonnegative", "rvfl"},
     {"bilinear", "meta", "paths"},
     {"testing"},
     {"demo"},

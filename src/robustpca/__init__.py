@@ -1,6 +1,7 @@
 """Robust principal component analysis behind one scikit-learn API."""
 
 from robustpca.bilinear import *
+from robustpca.directions import *
 from robustpca.eigenmaps import *
 from robustpca.lowrank import *
 from robustpca.meta import *

@@ -89,13 +89,13 @@ def announcer(name: str, unit: str, verbose: int, callback: Watch | None) -> Wat
     return watch
 
 
-def warn_unconverged(name: str, units: str, change: float, model: Any) -> None:
+def warn_unconverged(name: str, units: str, change: float, model: Any, stacklevel: int = 4) -> None:
     """Say that a fit stopped early, and which knobs there are; called from `fit` itself."""
     warnings.warn(
         f"{name} stopped after max_iter={model.max_iter} {units} with a change of {change:.1e}, "
         f"above tol={model.tol:.1e}. Raise max_iter, or raise tol to accept this fit.",
         ConvergenceWarning,
-        stacklevel=4,
+        stacklevel=stacklevel,
     )
 
 
@@ -153,7 +153,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         with one_blas_thread:
             self._fit(rows)
         if not self.converged_:
-            warn_unconverged(type(self).__name__, "passes", self._change, self)
+            self._warn_unconverged()
         return self
 
     def transform(self, X: Any) -> Array:
@@ -288,6 +288,10 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             At most 0.
         """
         return -float(np.median(self.orthogonal_distances(X)))
+
+    def _warn_unconverged(self) -> None:
+        """Say why `fit` stopped short of its tolerance."""
+        warn_unconverged(type(self).__name__, "passes", self._change, self, stacklevel=5)
 
     @property
     def _n_features_out(self) -> int:

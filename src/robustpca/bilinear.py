@@ -37,8 +37,9 @@ class ReweightedBilinear(ReweightedModel):
         Loss of the squared residual. An object from `robustpca.core.losses` sets its parameters.
     weighting : {'uniform', 'adaptive', 'corobust'} or weighting, default='uniform'
         Weights of the samples. An object from `robustpca.core.weightings` sets their parameters.
-    center : {'weighted', 'mean', 'geometric_median', 'zero'}, default='weighted'
-        The centre: the weighted mean image, fitted along, or one that is held.
+    center : str, default='weighted'
+        The centre: 'weighted' for the weighted mean image, fitted along, or one that is found
+        first and held: 'mean', 'median', 'trimmed_mean', 'geometric_median', 'medoid', 'zero'.
     %(start)s
     %(loop)s
 

@@ -148,8 +148,9 @@ class ReweightedPCA(ReweightedModel):
         Loss of the squared residual. An object from `robustpca.core.losses` sets its parameters.
     weighting : {'uniform', 'adaptive', 'corobust'} or weighting, default='uniform'
         Weights of the samples. An object from `robustpca.core.weightings` sets their parameters.
-    center : {'weighted', 'mean', 'geometric_median', 'zero'}, default='weighted'
-        The centre: the weighted mean, fitted along, or one that is found first and held.
+    center : str, default='weighted'
+        The centre: 'weighted' for the weighted mean, fitted along, or one that is found first
+        and held: 'mean', 'median', 'trimmed_mean', 'geometric_median', 'medoid', 'zero'.
     solver : {'eig', 'power'}, default='eig'
         Find the best subspace in each pass, or take one step of orthogonal iteration.
     %(start)s
@@ -321,8 +322,9 @@ class R1PCA(ReweightedPCA):
     cutoff : float or 'auto', default='auto'
         Residual norm beyond which a sample counts as far, for 'huber' and 'cauchy'; by default
         the median at the start. Lower it to trust fewer samples.
-    center : {'mean', 'geometric_median', 'zero'}, default='mean'
-        The centre. The mean is the paper's; the geometric median stands up to outliers.
+    center : str, default='mean'
+        The centre: 'mean', 'median', 'trimmed_mean', 'geometric_median', 'medoid' or 'zero'.
+        The mean is the paper's; the geometric median stands up to outliers.
     solver : {'eig', 'power'}, default='eig'
         Find the best subspace in each pass, or take one step of orthogonal iteration as the
         paper does.

@@ -11,6 +11,8 @@ Array = NDArray[Any]
 
 # A tile this large is centred and multiplied while it is still in the cache.
 TILE_BYTES = 1 << 21
+# Products with few vectors are fast on so few rows already, if these fit the cache.
+PART_ROWS = 16
 
 
 def tile_slices(n_rows: int, row_bytes: int, at_least: int = 128) -> Iterator[slice]:
@@ -71,7 +73,8 @@ def flip_signs(components: Array) -> Array:
     magnitude = np.abs(components)
     largest = np.argmax(magnitude >= magnitude.max(axis=1, keepdims=True) * (1 - 1e-9), axis=1)
     signs = np.where(components[np.arange(len(components)), largest] < 0, -1.0, 1.0)
-    return components * signs[:, None]
+    # Adding zero leaves no negative zeros.
+    return components * signs[:, None] + 0.0
 
 
 class DenseBlock:
@@ -97,9 +100,20 @@ class DenseBlock:
             tile = scratch[: len(rows)]
             yield place, np.subtract(rows, self.center, out=tile, casting="unsafe")
 
+    def parts(self) -> Iterator["NearBlock"]:
+        """Yield blocks that fit the cache, for work that goes over the same rows twice."""
+        origin = np.zeros(self.block.shape[1])
+        for _, tile in self.tiles(at_least=PART_ROWS):
+            yield NearBlock(tile, origin, self.dtype)
+
     def dense(self) -> Array:
         """All centred rows at once."""
         return np.subtract(self.block, self.center, dtype=self.dtype, casting="unsafe")
+
+    def columns(self, place: slice) -> Array:
+        """Some columns of the centred rows."""
+        chosen, center = self.block[:, place], self.center[place]
+        return np.subtract(chosen, center, dtype=self.dtype, casting="unsafe")
 
     def take(self, chosen: Array) -> Array:
         """The chosen rows, in double precision."""
@@ -173,16 +187,22 @@ class NearBlock(DenseBlock):
     the rows are apart, so `Rows` uses it only where this is harmless.
     """
 
+    def parts(self) -> Iterator["NearBlock"]:
+        row_bytes = self.block.shape[1] * self.dtype.itemsize
+        for place in tile_slices(len(self), row_bytes, PART_ROWS):
+            yield NearBlock(self.block[place], self.center, self.dtype)
+
     def project(self, basis: Array) -> Array:
         turned = basis.T.astype(self.dtype, copy=False)
-        codes: Array = turned @ self.block.T
+        # Unlike matmul, dot lets other threads work also while results are small.
+        codes: Array = np.dot(turned, self.block.T)
         codes -= (turned @ self.center)[:, None]
         return codes.T
 
     def adjoint(self, A: Array) -> Array:
         turned = A.T.astype(self.dtype, copy=False)
         sums = turned.sum(axis=1, dtype=np.float64)
-        out: Array = (turned @ self.block).astype(np.float64)
+        out: Array = np.dot(turned, self.block).astype(np.float64)
         out -= np.outer(sums, self.center)
         return out.T
 
@@ -199,6 +219,15 @@ class SparseBlock:
 
     def __len__(self) -> int:
         return int(self.block.shape[0])
+
+    def parts(self) -> Iterator["SparseBlock"]:
+        """The block itself: its rows are few numbers each."""
+        yield self
+
+    def columns(self, place: slice) -> Array:
+        """Some columns of the centred rows, dense."""
+        chosen = self.block[:, place].toarray() - self.center[place]
+        return np.asarray(chosen, dtype=self.dtype)
 
     def take(self, chosen: Array) -> Array:
         """The chosen rows, in double precision and dense."""

@@ -121,7 +121,9 @@ class Rows:
         """The same rows, worked on in double precision."""
         other = copy.copy(self)
         if self.dtype != np.float64:
-            other.dtype, other.block_kind = np.dtype(np.float64), DenseBlock
+            other.dtype = np.dtype(np.float64)
+            if self.block_kind is NearBlock:
+                other.block_kind = DenseBlock
         return other
 
     @property
