@@ -18,7 +18,7 @@ LEVELS = [
     {"base", "metrics", "diagnostics", "plot", "datasets"},
     {"decomposition"},
     {"pursuit"},
-    {"reweighted", "lowrank"},
+    {"angular", "reweighted", "lowrank"},
     {"bilinear", "meta", "paths"},
     {"testing"},
     {"demo"},

@@ -1,5 +1,6 @@
 """Robust principal component analysis behind one scikit-learn API."""
 
+from robustpca.angular import *
 from robustpca.bilinear import *
 from robustpca.lowrank import *
 from robustpca.meta import *

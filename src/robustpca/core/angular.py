@@ -1,0 +1,321 @@
+"""Spherical PCA: the leading axes of the directions of the rows, some of them trimmed.
+
+A row counts by its direction from the centre alone. This is one weighted fit with the centre
+held and weights one over the squared lengths.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robustpca.core.linalg import Array, DenseBlock, orthonormal, principal_axes
+from robustpca.core.reweighted import inner_products
+from robustpca.core.rows import Rows
+from robustpca.core.threads import Crew
+from robustpca.core.views import FEATURES, View, WideBlock, directed, row, square_distances
+
+# Angles this near to the largest one count as within it: rounding must not decide ties.
+NEAR_TIE = 1e-9
+# Bytes of the anchors that are compared with all rows at a time, as a share of the data.
+GROUP_SHARE, GROUP_BYTES = 1 / 24, 1 << 24
+# Anchors that are counted first, to have something to compare the others with.
+FIRST_GROUP = 32
+# Entries of a tile of the bounds on all angles.
+TILE = 1 << 19
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Leading axes of the directions, and where the rows are.
+
+    ``values`` are the sums of squared cosines with each of the ``components`` (rows),
+    ``residuals`` the squared distances of the rows to their span.
+    """
+
+    components: Array
+    values: Array
+    codes: Array
+    residuals: Array
+
+
+def exact_axes(rows: Rows, weights: Array, n_components: int) -> Axes:
+    """Solve the eigenproblem of the features, or of the samples if these are fewer."""
+    n, d = rows.shape
+    if d <= n:
+        values, axes = principal_axes(rows.sum("weighted_gram", along=(weights,))[1])
+        basis = axes[:, :n_components]
+    else:
+        roots = np.sqrt(weights)
+        products = np.tril(inner_products(rows.precise())) * np.outer(roots, roots)
+        values, axes = principal_axes(products + np.tril(products, -1).T)
+        # Directions without any variance are left to the factorisation.
+        leading = axes[:, :n_components] * (values[:n_components] > 1e-12 * values[0])
+        basis = orthonormal(rows.sum("adjoint", along=(roots[:, None] * leading,)))
+    codes, norms = rows.map("coordinates", basis)
+    residuals = square_distances(rows, codes, norms, basis)
+    return Axes(basis.T, values[:n_components], codes, residuals)
+
+
+def view_axes(view: View, n_components: int) -> Axes:
+    """Leading axes within a view that has been widened along them."""
+    values, axes = view.axes()
+    axes = axes[:, :n_components]
+    basis = axes if view.basis is None else view.basis @ axes.astype(view.basis.dtype)
+    missing = n_components - axes.shape[1]
+    found = np.pad(basis.astype(np.float64), ((0, 0), (0, missing)))
+    basis = orthonormal(found)
+    # The factorisation may turn an axis round.
+    basis *= np.where(np.einsum("ij,ij->j", basis, found) < 0, -1.0, 1.0)
+    codes = np.pad(view.seen.map("project", axes), ((0, 0), (0, missing)))
+    values = np.pad(values[:n_components], (0, missing))
+    rows = view.rows.centred(view.point)
+    residuals = square_distances(rows, codes, view.lengths() ** 2, basis)
+    return Axes(basis.T, values, codes, residuals)
+
+
+@dataclass(frozen=True)
+class Trimming:
+    """The rows within the largest angle of the ``anchor``, and how many anchors were counted."""
+
+    anchor: int
+    support: Array
+    n_counted: int
+
+
+def trim(
+    view: View,
+    max_angle: float,
+    *,
+    anchors: Array | None = None,
+    report: Callable[[int], object] = lambda _: None,
+) -> Trimming:
+    """Find the row with the fewest others farther than ``max_angle`` from its line.
+
+    Of rows with equally many, the one with the larger sum of absolute cosines with those it
+    keeps wins, then the first. The result is that of counting all pairs in double precision.
+    Bounds on all cosines come from the view, since what lies outside of it can change a cosine
+    by no more than the product of the two lengths there. Rows that cannot win any more are not
+    counted, and only what rounding could have decided is counted in double precision.
+
+    ``anchors`` are the only rows to be considered, if given.
+    """
+    counter = Counter(view, float(np.cos(max_angle)) - NEAR_TIE)
+    n_samples = len(counter.usable)
+    if not counter.usable.any():
+        return Trimming(-1, ~counter.usable, 0)
+    if anchors is None:
+        low, high, order = counter.bounds()
+    else:
+        low, high = np.full(n_samples, np.inf), np.full(n_samples, np.inf)
+        low[anchors], high[anchors], order = 0, n_samples, np.zeros(n_samples)
+    counted, size = np.zeros(n_samples, dtype=bool), FIRST_GROUP
+    while True:
+        contenders = low <= high.min()
+        waiting = np.flatnonzero(contenders & ~counted)
+        if not len(waiting) or np.count_nonzero(contenders) == 1:
+            break
+        if counted.any() and len(waiting) > n_samples / 2:
+            # Each pair is looked at once, while one by one both of its rows would ask for it.
+            low, high = counter.count_all(report)
+            counted = counter.usable
+            continue
+        group = np.sort(waiting[np.argsort(order[waiting], kind="stable")[:size]])
+        low[group], high[group] = counter.count(group)
+        counted[group] = True
+        report(int(np.count_nonzero(counted)))
+        size = counter.group_size
+    anchor = counter.best(np.flatnonzero(contenders))
+    return Trimming(anchor, counter.within(anchor), int(np.count_nonzero(counted)))
+
+
+class Counter:
+    """Counts of rows that are far from the lines through others, with rounding bounded.
+
+    Rows at the centre have no direction: they are not counted, and never trimmed.
+    """
+
+    def __init__(self, view: View, cosine: float) -> None:
+        self.view, self.cosine = view, cosine
+        self.rows = rows = view.rows.centred(view.point)
+        self.usable, self.inverse = directed(np.sqrt(rows.map("square_norms")), rows.floor)
+        wide = issubclass(rows.block_kind, WideBlock)
+        n_terms = FEATURES + rows.shape[1] / FEATURES if wide else rows.shape[1]
+        # Where the centre is subtracted after a product, the error grows with its length.
+        implicit = 0.0 if rows.block_kind is DenseBlock else float(np.linalg.norm(rows.center))
+        relative = (n_terms + 8) * 2.0 ** (-23 if rows.dtype == np.float32 else -52)
+        self.band = relative * (1 + 2 * implicit * self.inverse) ** 2
+        row_bytes = rows.shape[1] * rows.dtype.itemsize
+        share = max(GROUP_BYTES, int(GROUP_SHARE * rows.shape[0] * row_bytes))
+        self.group_size = max(FIRST_GROUP, share // row_bytes)
+
+    @property
+    def _along(self) -> tuple[Array, ...]:
+        return self.usable, self.inverse, self.band
+
+    def bounds(self) -> tuple[Array, Array, Array]:
+        """Least and largest count that each row can have, and a guess."""
+        view = self.view
+        if view.basis is None:
+            codes = view.seen.map("project", np.eye(self.rows.shape[1]))
+        else:
+            codes = view.codes - view.seen.center.astype(view.codes.dtype)
+        chosen = self.usable
+        inverse, band = self.inverse[chosen], 4 * self.band[chosen]
+        units = codes[chosen] * inverse[:, None].astype(codes.dtype)
+        outside = np.sqrt(view.outside[chosen] * inverse**2 + band).astype(codes.dtype)
+        band = band.astype(codes.dtype)
+
+        def work(start: int) -> Array:
+            place = slice(start, start + step)
+            cosines = np.abs(units[place] @ units.T)
+            slack = np.outer(outside[place], outside)
+            slack += band[place, None]
+            slack += band
+            guess = np.count_nonzero(cosines < self.cosine, axis=1)
+            high = np.count_nonzero(cosines - slack < self.cosine, axis=1)
+            cosines += slack
+            return np.array([np.count_nonzero(cosines < self.cosine, axis=1), high, guess])
+
+        step = max(1, TILE // len(units))
+        with Crew() as crew:
+            counts = np.hstack(crew.each(work, range(0, len(units), step)))
+        out = np.full((3, len(chosen)), np.inf)
+        out[:, chosen] = counts
+        return out[0], out[1], out[2]
+
+    def count(self, group: Array) -> tuple[Array, Array]:
+        """Least and largest count of some rows, from products with all rows."""
+        units = self._units(self.rows, group).T
+        low, high = self.rows.sum(_count, units, self.cosine, along=self._along)
+        return low, high
+
+    def count_all(self, report: Callable[[int], object]) -> tuple[Array, Array]:
+        """Least and largest count of all rows, from the product of each pair."""
+        bounds, n_samples = self.rows.bounds, len(self.usable)
+        counts = np.zeros((n_samples, 2))
+        first = 0
+        while first < len(bounds):
+            last = first
+            start = bounds[first][0]
+            while last + 1 < len(bounds) and bounds[last + 1][1] - start <= self.group_size:
+                last += 1
+            stop = bounds[last][1]
+            units = self._units(self.rows, np.arange(start, stop)).T
+            ours, theirs = self.rows.map(
+                _count_both,
+                units,
+                self.usable[start:stop],
+                self.cosine,
+                along=self._along,
+                first=first,
+            )
+            counts[start:stop] += ours.reshape(-1, stop - start, 2).sum(axis=0)
+            counts[stop:] += theirs[stop - start :]
+            report(stop)
+            first = last + 1
+        counts[~self.usable] = np.inf
+        return counts[:, 0], counts[:, 1]
+
+    def best(self, contenders: Array) -> int:
+        """The winner among rows whose counts rounding could not tell apart."""
+        if len(contenders) == 1:
+            return int(contenders[0])
+        exact = self._exact_rows()
+        inverse = directed(np.sqrt(exact.map("square_norms")), self.rows.floor)[1]
+        size = max(1, self.group_size // 2)
+        results = []
+        for at in range(0, len(contenders), size):
+            units = self._units(exact, contenders[at : at + size]).T
+            along = (self.usable, inverse)
+            results.append(exact.sum(_tally, units, self.cosine, along=along))
+        counts, sums = (np.concatenate(parts) for parts in zip(*results, strict=True))
+        sums[counts > counts.min()] = -np.inf
+        tied = sums >= sums.max() - NEAR_TIE * len(self.usable)
+        return int(contenders[np.argmax(tied)])
+
+    def within(self, anchor: int) -> Array:
+        """Rows within the largest angle of the anchor, and those without a direction."""
+        unit = row(self._exact_rows(), anchor)
+        unit /= np.linalg.norm(unit)
+        kept: Array = self.rows.map(_within, unit, self.cosine, along=self._along)
+        return kept
+
+    def _exact_rows(self) -> Rows:
+        exact = self.rows.precise()
+        if issubclass(exact.block_kind, DenseBlock):
+            exact.block_kind = DenseBlock
+        return exact
+
+    def _units(self, rows: Rows, group: Array) -> Array:
+        chosen = np.zeros(len(self.usable), dtype=bool)
+        chosen[group] = True
+        units: Array = rows.map(_units, along=(chosen, self.usable))
+        return units
+
+
+def _units(block: Any, chosen: Array, usable: Array) -> Array:
+    """Directions of the chosen rows."""
+    rows = block.take(np.flatnonzero(chosen))
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    rows *= np.where(usable[chosen], 1 / np.where(lengths > 0, lengths, 1.0), 0.0)[:, None]
+    return rows.astype(block.dtype, copy=False)
+
+
+def _doubtless(
+    block: Any, usable: Array, inverse: Array, band: Array, units: Array, cosine: float
+) -> tuple[Array, Array]:
+    """Pairs of rows and units that are surely far apart, and pairs that may be."""
+    cosines = np.abs(block.project(units))
+    limits = cosine / np.where(usable, inverse, 1.0)
+    doubt = band / np.where(usable, inverse, 1.0)
+    # Comparing products with a limit for each row saves dividing all of them.
+    low = np.where(usable, limits - doubt, -1.0).astype(cosines.dtype)
+    high = np.where(usable, limits + doubt, -1.0).astype(cosines.dtype)
+    return cosines < low[:, None], cosines < high[:, None]
+
+
+def _count(
+    block: Any, usable: Array, inverse: Array, band: Array, units: Array, cosine: float
+) -> tuple[Array, Array]:
+    sure, possible = _doubtless(block, usable, inverse, band, units, cosine)
+    return np.count_nonzero(sure, axis=0), np.count_nonzero(possible, axis=0)
+
+
+def _count_both(
+    block: Any,
+    usable: Array,
+    inverse: Array,
+    band: Array,
+    units: Array,
+    group_usable: Array,
+    cosine: float,
+) -> tuple[Array, Array]:
+    sure, possible = _doubtless(block, usable, inverse, band, units, cosine)
+    ours = np.column_stack([np.count_nonzero(far, axis=0) for far in (sure, possible)])
+    theirs = np.column_stack(
+        [np.count_nonzero(far[:, group_usable], axis=1) for far in (sure, possible)]
+    )
+    return ours, theirs
+
+
+def _tally(
+    block: Any, usable: Array, inverse: Array, units: Array, cosine: float
+) -> tuple[Array, Array]:
+    """Far rows of each unit, and the sum of absolute cosines with the others."""
+    cosines = np.abs(block.project(units)[usable]) * inverse[usable, None]
+    far = cosines < cosine
+    return np.count_nonzero(far, axis=0), np.where(far, 0.0, cosines).sum(axis=0)
+
+
+def _within(
+    block: Any, usable: Array, inverse: Array, band: Array, unit: Array, cosine: float
+) -> Array:
+    sure, possible = _doubtless(block, usable, inverse, band, unit[:, None], cosine)
+    far = sure[:, 0]
+    doubtful = np.flatnonzero(far != possible[:, 0])
+    rows = block.take(doubtful)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    far[doubtful] = np.abs(rows @ unit) < cosine * lengths
+    return ~far
