@@ -20,8 +20,8 @@ __all__ = ["AngularEmbedding"]
 
 # Up to this many samples or features the eigenproblem is solved as it is.
 SMALL = 1024
-# Directions beyond the components that are looked at besides.
-OVERSAMPLING = 10
+# Axes beyond the components that a view is widened along at a time.
+MORE_AXES = 10
 # Widenings of a view that serves to bound angles only.
 FEW_WIDENINGS = 2
 
@@ -160,14 +160,15 @@ class AngularEmbedding(SubspaceModel):
         if tol is None:
             near = near.centred(self._center(rows))
         # BLAS likes eight columns at a time, one of which may be the force on the centre.
-        width = -(-(n_components + OVERSAMPLING + (tol is not None)) // 8) * 8 - (tol is not None)
-        view = View(near, 3 * (width + 1))
+        columns = -(-(n_components + MORE_AXES + 1) // 8) * 8
+        width = columns if tol is None else columns - 1
+        view = View(near, 3 * columns)
         angle = np.pi / 2 if self.max_angle is None else self.max_angle
         trims = angle < np.pi / 2
         if trims or not exact:
             view.start(width, rng)
             n_widenings = FEW_WIDENINGS if trims else self.power_iterations
-            force = explore(view, width, n_widenings, tol=tol, watch=[])
+            force = explore(view, width, n_widenings, n_settled=n_components, tol=tol)
         if median and exact:
             force = self._force(rows, near.center)
         anchor = self._trim(view, angle, rng) if trims else None
@@ -176,7 +177,7 @@ class AngularEmbedding(SubspaceModel):
             axes = exact_axes(near, weights, n_components)
         else:
             if trims:
-                explore(view, width, self.power_iterations, tol=None, watch=[])
+                explore(view, width, self.power_iterations, n_settled=n_components)
             axes = view_axes(view, n_components)
         self._finish(rows, view, axes)
         self.anchor_ = anchor

@@ -141,7 +141,7 @@ class Counter:
         self.rows = rows = view.rows.centred(view.point)
         self.usable, self.inverse = directed(np.sqrt(rows.map("square_norms")), rows.floor)
         wide = issubclass(rows.block_kind, WideBlock)
-        n_terms = FEATURES + rows.shape[1] / FEATURES if wide else rows.shape[1]
+        n_terms = 4 * FEATURES + rows.shape[1] / FEATURES if wide else rows.shape[1]
         # Where the centre is subtracted after a product, the error grows with its length.
         implicit = 0.0 if rows.block_kind is DenseBlock else float(np.linalg.norm(rows.center))
         relative = (n_terms + 8) * 2.0 ** (-23 if rows.dtype == np.float32 else -52)

@@ -7,7 +7,7 @@ import numpy as np
 from robustpca.core.linalg import Array
 from robustpca.core.reweighted import finite
 from robustpca.core.rows import Rows
-from robustpca.core.views import View, directed, explore, near_rows
+from robustpca.core.views import FEW_ROWS, View, directed, explore, near_rows
 
 # Force per sample below which a point counts as the geometric median.
 MEDIAN_TOL = {"float64": 1e-10, "float32": 1e-6}
@@ -20,7 +20,7 @@ def zero(rows: Rows) -> Array:
 
 def mean(rows: Rows) -> Array:
     """The arithmetic mean."""
-    near = rows.settled()
+    near = rows.settled(FEW_ROWS)
     ones = np.ones((rows.shape[0], 1))
     return near.center + finite(near.sum("adjoint", along=(ones,)))[:, 0] / len(ones)
 
@@ -35,7 +35,7 @@ def geometric_median(rows: Rows, tol: float | None = None) -> Array:
     """
     view = View(near_rows(rows))
     view.start(7, np.random.default_rng(0))
-    explore(view, 7, 2, tol=MEDIAN_TOL[rows.dtype.name] if tol is None else tol, watch=[])
+    explore(view, 7, 2, tol=MEDIAN_TOL[rows.dtype.name] if tol is None else tol)
     return view.point
 
 

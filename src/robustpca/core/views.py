@@ -23,8 +23,14 @@ from robustpca.core.rows import Rows
 
 # Products of this many features at a time are left to the BLAS kernels for small matrices.
 FEATURES = 1024
+# Largest term of a sum over blocks.
+TERM_BYTES = 1 << 22
 # With so few features the view is the data themselves.
 FEW_FEATURES = 64
+# Rows to take a point among the data from; wide rows are expensive.
+FEW_ROWS = 5
+# Angles in which axes count as settled.
+SETTLED = {"float64": 1e-10, "float32": 1e-5}
 # Steps of Newton's method within a view, and widenings of a view.
 MAX_STEPS, MAX_WIDENINGS = 100, 60
 
@@ -36,41 +42,67 @@ class WideBlock(NearBlock):
     directions; its kernels for small matrices read them where they are.
     """
 
-    def _parts(self) -> Iterator[slice]:
-        width = self.block.shape[1]
-        return (slice(at, min(at + FEATURES, width)) for at in range(0, width, FEATURES))
+    def _parts(self, n_columns: int, first: int, last: int) -> Iterator[slice]:
+        # The kernels are for products of about a million multiplications.
+        step = min(FEATURES, max(256, 600_000 // (len(self) * n_columns)))
+        return (slice(at, min(at + step, last)) for at in range(first, last, step))
 
     def project(self, basis: Array) -> Array:
         basis = np.ascontiguousarray(basis, self.dtype)
         codes = np.zeros((len(self), basis.shape[1]), self.dtype)
-        for part in self._parts():
+        for part in self._parts(basis.shape[1], 0, len(basis)):
             codes += self.block[:, part] @ basis[part]
         codes -= self.center @ basis
         return codes
 
     def adjoint(self, A: Array) -> Array:
+        out = self.uncentred_adjoint(A, 0, self.block.shape[1])
+        return out - np.outer(self.center, A.sum(axis=0)).astype(self.dtype)
+
+    def uncentred_adjoint(self, A: Array, first: int, last: int) -> Array:
+        """What `adjoint` would be at a centre of zero, for some of the features."""
         turned = np.ascontiguousarray(A.T, self.dtype)
-        sums = turned.sum(axis=1, dtype=np.float64).astype(self.dtype)
-        out = np.empty((len(turned), self.block.shape[1]), self.dtype)
-        for part in self._parts():
-            np.matmul(turned, self.block[:, part], out=out[:, part])
-            out[:, part] -= np.outer(sums, self.center[part])
+        out = np.empty((len(turned), last - first), self.dtype)
+        for part in self._parts(len(turned), first, last):
+            place = slice(part.start - first, part.stop - first)
+            np.matmul(turned, self.block[:, part], out=out[:, place])
         return out.T
 
     def square_norms(self) -> Array:
-        out = np.zeros(len(self))
-        for part in self._parts():
-            tile = self.block[:, part] - self.center[part]
+        out, step = np.zeros(len(self)), 4 * FEATURES
+        scratch = np.empty((len(self), step), self.dtype)
+        for at in range(0, self.block.shape[1], step):
+            part = self.block[:, at : at + step]
+            tile = scratch[:, : part.shape[1]]
+            np.subtract(part, self.center[at : at + step], out=tile)
             out += np.einsum("ij,ij->i", tile, tile)
         return out
 
 
 def near_rows(rows: Rows) -> Rows:
     """The rows, seen from a point among them, with the fastest products that are exact enough."""
-    near = rows.settled()
+    near = rows.settled(FEW_ROWS)
     if near.block_kind is NearBlock:
         near.block_kind = WideBlock
     return near
+
+
+def adjoint(rows: Rows, A: Array) -> Array:
+    """Sum over all centred rows of each row times the same row of ``A``."""
+    if not issubclass(rows.block_kind, WideBlock):
+        total: Array = rows.sum("adjoint", along=(A,))
+        return total
+    # A sum has several terms at a time in memory; wide ones are added up part by part.
+    d, n_columns = rows.shape[1], A.shape[1]
+    step = max(FEATURES, TERM_BYTES // (n_columns * rows.dtype.itemsize * FEATURES) * FEATURES)
+    out = np.empty((n_columns, d), rows.dtype)
+    for first in range(0, d, step):
+        last = min(first + step, d)
+        out[:, first:last] = rows.sum("uncentred_adjoint", first, last, along=(A,)).T
+    # The centre is the same for all rows, so one correction does.
+    for column, weight in zip(out, A.sum(axis=0, dtype=np.float64), strict=True):
+        column -= (weight * rows.center).astype(out.dtype)
+    return out.T
 
 
 class View:
@@ -100,14 +132,15 @@ class View:
         self.basis: Array | None = None
         self.whole = rows.shape[1] <= FEW_FEATURES
         self.seen, self.outside = rows, np.zeros(len(self.norms))
-        self.codes: Array = np.empty((len(self.norms), 0), rows.dtype)
+        # What rounding does to single coordinates averages out, but not what it does to sums.
+        self.codes: Array = np.empty((len(self.norms), 0))
 
     @property
     def point(self) -> Array:
         """The point, in the features of the data."""
         if self.basis is None:
             return self.seen.center
-        return self.rows.center + self.basis @ self.seen.center
+        return self.rows.center + self.basis @ self.seen.center.astype(self.basis.dtype)
 
     def lengths(self) -> Array:
         """Distance of each row from the point."""
@@ -125,7 +158,7 @@ class View:
             return
         signs = rng.standard_normal((len(self.norms), width))
         signs *= self.inverse_lengths()[:, None]
-        if not self.widen(self.rows.sum("adjoint", along=(signs,))):
+        if not self.widen(adjoint(self.rows, signs)):
             # All rows are the same: any direction will do.
             self.widen(np.eye(self.rows.shape[1], 1))
 
@@ -134,20 +167,20 @@ class View:
         weights = self.support * self.inverse_lengths() ** 2
         return principal_axes(self.seen.sum("weighted_gram", along=(weights,))[1])
 
-    def images(self, n_axes: int, force: bool) -> Array:
-        """What the directions of the rows make of their leading axes, and what pulls the point.
+    def images(self, axes: Array, force: bool) -> Array:
+        """What the directions of the rows make of some axes, and what pulls the point.
 
         The first is the sum of u u' times each axis, the second that of all u. Both come short
         of a part that lies within the view.
         """
         inverse = self.inverse_lengths()[:, None]
         columns = [np.empty((len(inverse), 0))]
-        if n_axes:
-            scores = self.seen.map("project", self.axes()[1][:, :n_axes])
+        if axes.shape[1]:
+            scores = self.seen.map("project", axes)
             columns.append(scores * inverse**2 * self.support[:, None])
         if force:
             columns.append(inverse)
-        return self.rows.sum("adjoint", along=(np.hstack(columns),))
+        return adjoint(self.rows, np.hstack(columns))
 
     def beyond(self, A: Array) -> Array:
         """The part of the columns of ``A`` that is orthogonal to the view."""
@@ -222,23 +255,39 @@ def directed(lengths: Array, floor: float) -> tuple[Array, Array]:
 
 
 def explore(
-    view: View, n_axes: int, n_widenings: int, *, tol: float | None, watch: list[float]
+    view: View,
+    n_axes: int,
+    n_widenings: int,
+    *,
+    n_settled: int = 0,
+    tol: float | None = None,
+    watch: list[float] | None = None,
 ) -> float:
     """Widen the view along the leading axes of the directions of the rows.
 
-    With ``tol``, the point moves to the geometric median meanwhile, and the view is widened
-    until the force on the point, the mean of the directions, is at most that. Each sum of
-    distances is appended to ``watch``. Returns the force that is left.
+    It is done ``n_widenings`` times, or until the first ``n_settled`` axes are known to about
+    what rounding allows. With ``tol``, the point moves to the geometric median meanwhile, and the
+    view is widened until the force on the point, the mean of the directions, is at most that.
+    Each sum of distances is appended to ``watch``. Returns the force that is left.
     """
-    n_samples, force, stalls = len(view.norms), np.inf, 0
-    for done in range(MAX_WIDENINGS):
+    n_samples, force, stalls, angle = len(view.norms), np.inf, 0, np.inf
+    watch = [] if watch is None else watch
+    for done in range(n_widenings + MAX_WIDENINGS):
         inside, held = (0.0, 0) if tol is None else descend(view, tol, watch)
-        if view.whole or (tol is None and done >= n_widenings):
+        wanted = n_axes if done < n_widenings else 0
+        if view.whole or (tol is None and not wanted):
             return _excess(inside, held) / n_samples
-        images = view.images(n_axes if done < n_widenings else 0, tol is not None)
+        values, axes = view.axes()
+        images = view.images(axes[:, :wanted], tol is not None)
+        rest = np.sqrt(square_norms(view.beyond(images).T))
+        if wanted:
+            before, angle = angle, _angle(rest, values, n_settled)
+            # A widening lowers the error by as much as the last one did, or more.
+            gain = angle / before if before < np.inf else 1.0
+            if angle * min(1.0, gain) <= SETTLED[view.rows.dtype.name]:
+                n_widenings = done + 1
         if tol is not None:
-            rest = float(np.linalg.norm(view.beyond(images[:, -1:])))
-            previous, force = force, _excess(float(np.hypot(inside, rest)), held) / n_samples
+            previous, force = force, _excess(float(np.hypot(inside, rest[-1])), held) / n_samples
             stalls += force > 0.5 * previous
             if done >= n_widenings and (force <= tol or stalls > 3):
                 return force
@@ -250,6 +299,17 @@ def explore(
         if not view.widen(images):
             return 0.0 if tol is None else force
     return force
+
+
+def _angle(rest: Array, values: Array, n_axes: int) -> float:
+    """Bound on the angle by which the leading axes are off, given what is left of their images.
+
+    Its sine is at most the remainder over the distance to the other eigenvalues.
+    """
+    if not 0 < n_axes < len(values):
+        return np.inf
+    gaps = values[:n_axes] - values[n_axes]
+    return float(np.max(rest[:n_axes] / np.maximum(gaps, np.finfo(np.float64).tiny)))
 
 
 def _excess(force: float, held: int) -> float:
