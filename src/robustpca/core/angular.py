@@ -48,14 +48,32 @@ def exact_axes(rows: Rows, weights: Array, n_components: int) -> Axes:
         basis = axes[:, :n_components]
     else:
         roots = np.sqrt(weights)
-        products = np.tril(inner_products(rows.precise())) * np.outer(roots, roots)
-        values, axes = principal_axes(products + np.tril(products, -1).T)
+        products = _products(rows.precise()) * np.outer(roots, roots)
+        values, axes = principal_axes(products)
         # Directions without any variance are left to the factorisation.
         leading = axes[:, :n_components] * (values[:n_components] > 1e-12 * values[0])
         basis = orthonormal(rows.sum("adjoint", along=(roots[:, None] * leading,)))
     codes, norms = rows.map("coordinates", basis)
     residuals = square_distances(rows, codes, norms, basis)
     return Axes(basis.T, values[:n_components], codes, residuals)
+
+
+def _products(rows: Rows) -> Array:
+    """Inner products of all centred rows."""
+    n, d = rows.shape
+    if issubclass(rows.block_kind, DenseBlock):
+        products = np.tril(inner_products(rows))
+        return products + np.tril(products, -1).T
+    products, step = np.empty((n, n)), max(1, GROUP_BYTES // (8 * d))
+    for at in range(0, n, step):
+        chosen = (np.arange(n) >= at) & (np.arange(n) < at + step)
+        products[:, at : at + step] = rows.map("project", rows.map(_take, along=(chosen,)).T)
+    return (products + products.T) / 2
+
+
+def _take(block: Any, chosen: Array) -> Array:
+    taken: Array = block.take(np.flatnonzero(chosen))
+    return taken
 
 
 def view_axes(view: View, n_components: int) -> Axes:
@@ -140,12 +158,7 @@ class Counter:
         self.view, self.cosine = view, cosine
         self.rows = rows = view.rows.centred(view.point)
         self.usable, self.inverse = directed(np.sqrt(rows.map("square_norms")), rows.floor)
-        wide = issubclass(rows.block_kind, WideBlock)
-        n_terms = 4 * FEATURES + rows.shape[1] / FEATURES if wide else rows.shape[1]
-        # Where the centre is subtracted after a product, the error grows with its length.
-        implicit = 0.0 if rows.block_kind is DenseBlock else float(np.linalg.norm(rows.center))
-        relative = (n_terms + 8) * 2.0 ** (-23 if rows.dtype == np.float32 else -52)
-        self.band = relative * (1 + 2 * implicit * self.inverse) ** 2
+        self.band = rounding(rows, self.inverse)
         row_bytes = rows.shape[1] * rows.dtype.itemsize
         share = max(GROUP_BYTES, int(GROUP_SHARE * rows.shape[0] * row_bytes))
         self.group_size = max(FIRST_GROUP, share // row_bytes)
@@ -160,12 +173,15 @@ class Counter:
         if view.basis is None:
             codes = view.seen.map("project", np.eye(self.rows.shape[1]))
         else:
-            codes = view.codes - view.seen.center.astype(view.codes.dtype)
+            codes = view.codes - view.seen.center
         chosen = self.usable
-        inverse, band = self.inverse[chosen], 4 * self.band[chosen]
-        units = codes[chosen] * inverse[:, None].astype(codes.dtype)
-        outside = np.sqrt(view.outside[chosen] * inverse**2 + band).astype(codes.dtype)
-        band = band.astype(codes.dtype)
+        inverse = self.inverse[chosen]
+        # Each coordinate may be wrong by that much.
+        band = (np.sqrt(codes.shape[1]) + 1) * self.band[chosen]
+        single = self.rows.dtype
+        units = (codes[chosen] * inverse[:, None]).astype(single)
+        outside = np.sqrt(view.outside[chosen] * inverse**2 + 2 * band).astype(single)
+        band = (band + 2.0**-22 * (single == np.float32)).astype(single)
 
         def work(start: int) -> Array:
             place = slice(start, start + step)
@@ -255,9 +271,24 @@ class Counter:
         return units
 
 
+def rounding(rows: Rows, inverse: Array) -> Array:
+    """Bound on the rounding error of a cosine with each row, in any order of summation."""
+    unit = 2.0 ** (-24 if rows.dtype == np.float32 else -53)
+    d = rows.shape[1]
+    # Where the centre is subtracted after a product, the error grows with its length.
+    center = 2 * float(np.linalg.norm(rows.center)) * inverse
+    if rows.block_kind is DenseBlock:
+        bound = (d + 8) * np.ones_like(inverse)
+    elif issubclass(rows.block_kind, WideBlock):
+        bound = (FEATURES + d / 256 + 8) * (1 + center) + 2 * FEATURES
+    else:
+        bound = (d + 8) * (1 + center) ** 2
+    return unit * bound
+
+
 def _units(block: Any, chosen: Array, usable: Array) -> Array:
     """Directions of the chosen rows."""
-    rows = block.take(np.flatnonzero(chosen))
+    rows = _take(block, chosen)
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     rows *= np.where(usable[chosen], 1 / np.where(lengths > 0, lengths, 1.0), 0.0)[:, None]
     return rows.astype(block.dtype, copy=False)
