@@ -21,6 +21,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/outliers.py
 	$(BIN)/python benchmarks/reweighted.py
 	$(BIN)/python benchmarks/lowrank.py
+	$(BIN)/python benchmarks/angular.py
 
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --group docs
