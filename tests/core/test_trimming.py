@@ -95,6 +95,7 @@ def test_planted_data_in_small_blocks_and_groups(dtype, max_angle, shape, noise,
     monkeypatch.setattr(rows, "BLOCK_BYTES", X.nbytes // 9)
     monkeypatch.setattr(angular, "GROUP_BYTES", 0)
     monkeypatch.setattr(angular, "FIRST_GROUP", 5)
+    monkeypatch.setattr(angular, "TALL", 10)
     found = check_trimming(X, max_angle)
     if noise == 0.02 and max_angle < 1:
         # So close to a subspace, bounds from the view leave hardly anything to count.
@@ -106,6 +107,7 @@ def test_all_pairs_are_counted_when_bounds_tell_nothing(rng, monkeypatch):
     monkeypatch.setattr(rows, "BLOCK_BYTES", X.nbytes // 7)
     monkeypatch.setattr(angular, "GROUP_BYTES", 0)
     monkeypatch.setattr(angular, "FIRST_GROUP", 3)
+    monkeypatch.setattr(angular, "TALL", 20)
     reports = []
     view = looked_at(X)
     # At this angle some pairs of random directions are near and most are not.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from robustpca.core.linalg import Array, DenseBlock, orthonormal, principal_axes
+from robustpca.core.linalg import Array, DenseBlock, orthonormal, principal_axes, square_norms
 from robustpca.core.reweighted import inner_products
 from robustpca.core.rows import Rows
 from robustpca.core.threads import Crew
@@ -19,9 +19,11 @@ from robustpca.core.views import FEATURES, View, WideBlock, directed, row, squar
 # Angles this near to the largest one count as within it: rounding must not decide ties.
 NEAR_TIE = 1e-9
 # Bytes of the anchors that are compared with all rows at a time, as a share of the data.
-GROUP_SHARE, GROUP_BYTES = 1 / 24, 1 << 24
+GROUP_SHARE, GROUP_BYTES = 1 / 12, 1 << 24
 # Anchors that are counted first, to have something to compare the others with.
 FIRST_GROUP = 32
+# Rows of a block that are compared with anchors at a time.
+TALL = 256
 # Entries of a tile of the bounds on all angles.
 TILE = 1 << 19
 
@@ -156,7 +158,8 @@ class Counter:
 
     def __init__(self, view: View, cosine: float) -> None:
         self.view, self.cosine = view, cosine
-        self.rows = rows = view.rows.centred(view.point)
+        # Counts do not depend on the blocks, and large products are faster than small ones.
+        self.rows = rows = view.rows.centred(view.point).coarser(TALL)
         self.usable, self.inverse = directed(np.sqrt(rows.map("square_norms")), rows.floor)
         self.band = rounding(rows, self.inverse)
         row_bytes = rows.shape[1] * rows.dtype.itemsize
@@ -203,34 +206,32 @@ class Counter:
 
     def count(self, group: Array) -> tuple[Array, Array]:
         """Least and largest count of some rows, from products with all rows."""
-        units = self._units(self.rows, group).T
+        units = self._units(self.rows, group)
         low, high = self.rows.sum(_count, units, self.cosine, along=self._along)
         return low, high
 
     def count_all(self, report: Callable[[int], object]) -> tuple[Array, Array]:
         """Least and largest count of all rows, from the product of each pair."""
-        bounds, n_samples = self.rows.bounds, len(self.usable)
-        counts = np.zeros((n_samples, 2))
-        first = 0
-        while first < len(bounds):
-            last = first
-            start = bounds[first][0]
-            while last + 1 < len(bounds) and bounds[last + 1][1] - start <= self.group_size:
-                last += 1
-            stop = bounds[last][1]
-            units = self._units(self.rows, np.arange(start, stop)).T
-            ours, theirs = self.rows.map(
-                _count_both,
-                units,
-                self.usable[start:stop],
-                self.cosine,
-                along=self._along,
-                first=first,
+        rows, counts = self.rows, np.zeros((len(self.usable), 2))
+        wide = issubclass(rows.block_kind, WideBlock)
+        # (x - m)'(y - m) is (x - m)'y less (x - m)'m, so y may stay where it is.
+        shifts = rows.map("project", rows.center[:, None] * wide)[:, 0]
+        # Rounding of both rows, seen from the origin, as a product of one number for each.
+        center = float(np.linalg.norm(rows.center)) * wide
+        least = float(rounding(rows, np.zeros(1))[0])
+        doubts = np.sqrt(4 * least) * (1 + center * self.inverse)
+        along = (self.usable, self.inverse, doubts, shifts)
+        for first, (start, stop) in enumerate(rows.bounds):
+            others = rows.read(start, stop)
+            if not wide:
+                others = rows.block_kind(others, rows.center, rows.dtype).dense()
+            group = (self.inverse[start:stop], doubts[start:stop])
+            ours, theirs = rows.map(
+                _count_both, others, *group, self.cosine, along=along, first=first
             )
             counts[start:stop] += ours.reshape(-1, stop - start, 2).sum(axis=0)
             counts[stop:] += theirs[stop - start :]
             report(stop)
-            first = last + 1
         counts[~self.usable] = np.inf
         return counts[:, 0], counts[:, 1]
 
@@ -243,7 +244,7 @@ class Counter:
         size = max(1, self.group_size // 2)
         results = []
         for at in range(0, len(contenders), size):
-            units = self._units(exact, contenders[at : at + size]).T
+            units = self._units(exact, contenders[at : at + size])
             along = (self.usable, inverse)
             results.append(exact.sum(_tally, units, self.cosine, along=along))
         counts, sums = (np.concatenate(parts) for parts in zip(*results, strict=True))
@@ -280,7 +281,8 @@ def rounding(rows: Rows, inverse: Array) -> Array:
     if rows.block_kind is DenseBlock:
         bound = (d + 8) * np.ones_like(inverse)
     elif issubclass(rows.block_kind, WideBlock):
-        bound = (FEATURES + d / 256 + 8) * (1 + center) + 2 * FEATURES
+        n_terms = min(d, 4 * FEATURES)
+        bound = (n_terms + d / 256 + 8) * (1 + center) + n_terms / 2
     else:
         bound = (d + 8) * (1 + center) ** 2
     return unit * bound
@@ -288,17 +290,18 @@ def rounding(rows: Rows, inverse: Array) -> Array:
 
 def _units(block: Any, chosen: Array, usable: Array) -> Array:
     """Directions of the chosen rows."""
-    rows = _take(block, chosen)
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    rows *= np.where(usable[chosen], 1 / np.where(lengths > 0, lengths, 1.0), 0.0)[:, None]
-    return rows.astype(block.dtype, copy=False)
+    units: Array = type(block)(block.block[chosen], block.center, block.dtype).dense()
+    lengths = np.sqrt(square_norms(units))
+    scales = np.where(usable[chosen], 1 / np.where(lengths > 0, lengths, 1.0), 0.0)
+    units *= scales[:, None].astype(units.dtype)
+    return units
 
 
 def _doubtless(
     block: Any, usable: Array, inverse: Array, band: Array, units: Array, cosine: float
 ) -> tuple[Array, Array]:
     """Pairs of rows and units that are surely far apart, and pairs that may be."""
-    cosines = np.abs(block.project(units))
+    cosines = np.abs(block.project(units.T))
     limits = cosine / np.where(usable, inverse, 1.0)
     doubt = band / np.where(usable, inverse, 1.0)
     # Comparing products with a limit for each row saves dividing all of them.
@@ -318,15 +321,24 @@ def _count_both(
     block: Any,
     usable: Array,
     inverse: Array,
-    band: Array,
-    units: Array,
-    group_usable: Array,
+    doubts: Array,
+    shifts: Array,
+    others: Array,
+    their_inverse: Array,
+    their_doubts: Array,
     cosine: float,
 ) -> tuple[Array, Array]:
-    sure, possible = _doubtless(block, usable, inverse, band, units, cosine)
-    ours = np.column_stack([np.count_nonzero(far, axis=0) for far in (sure, possible)])
-    theirs = np.column_stack(
-        [np.count_nonzero(far[:, group_usable], axis=1) for far in (sure, possible)]
+    """Far rows of each of the others, and far others of each row: at least and at most."""
+    cosines = block.project(others.T)
+    cosines -= shifts[:, None].astype(cosines.dtype)
+    cosines *= inverse[:, None].astype(cosines.dtype)
+    cosines *= their_inverse.astype(cosines.dtype)
+    np.abs(cosines, out=cosines)
+    doubt = np.outer(doubts, their_doubts).astype(cosines.dtype)
+    both = usable[:, None] & (their_inverse > 0)
+    far = [both & (cosines < cosine - doubt), both & (cosines < cosine + doubt)]
+    ours, theirs = (
+        np.column_stack([np.count_nonzero(pairs, axis=axis) for pairs in far]) for axis in (0, 1)
     )
     return ours, theirs
 
@@ -335,7 +347,7 @@ def _tally(
     block: Any, usable: Array, inverse: Array, units: Array, cosine: float
 ) -> tuple[Array, Array]:
     """Far rows of each unit, and the sum of absolute cosines with the others."""
-    cosines = np.abs(block.project(units)[usable]) * inverse[usable, None]
+    cosines = np.abs(block.project(units.T)[usable]) * inverse[usable, None]
     far = cosines < cosine
     return np.count_nonzero(far, axis=0), np.where(far, 0.0, cosines).sum(axis=0)
 
@@ -343,7 +355,7 @@ def _tally(
 def _within(
     block: Any, usable: Array, inverse: Array, band: Array, unit: Array, cosine: float
 ) -> Array:
-    sure, possible = _doubtless(block, usable, inverse, band, unit[:, None], cosine)
+    sure, possible = _doubtless(block, usable, inverse, band, unit[None], cosine)
     far = sure[:, 0]
     doubtful = np.flatnonzero(far != possible[:, 0])
     rows = block.take(doubtful)

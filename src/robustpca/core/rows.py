@@ -120,6 +120,10 @@ class Rows:
         other.center = np.asarray(center).astype(self.dtype).astype(np.float64)
         return other
 
+    def coarser(self, n_rows: int) -> Self:
+        """The same rows in blocks of ``n_rows`` or more, if larger blocks cost no memory."""
+        return self
+
     def whole(self) -> Array:
         """All rows as one array, for methods that cannot do with blocks."""
         blocks = [self.read(*place) for place in self.bounds]
@@ -223,6 +227,11 @@ class ArrayRows(Rows):
 
     def read(self, start: int, stop: int) -> Array:
         return self.X[start:stop]
+
+    def coarser(self, n_rows: int) -> Self:
+        other = copy.copy(self)
+        other.row_bytes = max(1, min(self.row_bytes, BLOCK_BYTES // n_rows))
+        return other
 
     def whole(self) -> Array:
         return np.ascontiguousarray(self.X, self.dtype)

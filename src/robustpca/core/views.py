@@ -43,12 +43,14 @@ class WideBlock(NearBlock):
     """
 
     def _parts(self, n_columns: int, first: int, last: int) -> Iterator[slice]:
-        # The kernels are for products of about a million multiplications.
+        # The kernels are for products of about a million multiplications; with many columns the
+        # copy costs little, and what counts is that sums are short.
         step = min(FEATURES, max(256, 600_000 // (len(self) * n_columns)))
+        step = step if n_columns <= 32 else 4 * FEATURES
         return (slice(at, min(at + step, last)) for at in range(first, last, step))
 
     def project(self, basis: Array) -> Array:
-        basis = np.ascontiguousarray(basis, self.dtype)
+        basis = np.asarray(basis, self.dtype)
         codes = np.zeros((len(self), basis.shape[1]), self.dtype)
         for part in self._parts(basis.shape[1], 0, len(basis)):
             codes += self.block[:, part] @ basis[part]
