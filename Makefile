@@ -23,6 +23,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/lowrank.py
 	$(BIN)/python benchmarks/spectral.py
 	$(BIN)/python benchmarks/directions.py
+	$(BIN)/python benchmarks/angular.py
 
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --group docs

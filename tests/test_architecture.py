@@ -18,7 +18,8 @@ LEVELS = [
     {"base", "metrics", "diagnostics", "plot", "datasets"},
     {"decomposition"},
     {"pursuit"},
-    {"reweighted", "lowrank", "directions", "spectral", "eigenmaps", "nonnegative", "rvfl"},
+    {"reweighted", "lowrank", "angular", "directions", "spectral", "eigenmaps"}
+    | {"nonnegative", "rvfl"},
     {"bilinear", "meta", "paths"},
     {"testing"},
     {"demo"},

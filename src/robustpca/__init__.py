@@ -1,5 +1,6 @@
 """Robust principal component analysis behind one scikit-learn API."""
 
+from robustpca.angular import *
 from robustpca.bilinear import *
 from robustpca.directions import *
 from robustpca.eigenmaps import *

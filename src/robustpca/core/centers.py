@@ -9,9 +9,12 @@ from robustpca.core.reweighted import finite
 from robustpca.core.rows import Rows
 from robustpca.core.threads import Crew
 from robustpca.core.trimmed import TrimmedMeans
+from robustpca.core.views import FEW_ROWS, View, directed, explore, near_rows
 
 # Columns are brought together in groups of this size, each by one pass over the data.
 COLUMN_BYTES = 1 << 28
+# Force per sample below which a point counts as the geometric median.
+MEDIAN_TOL = {"float64": 1e-10, "float32": 1e-6}
 
 
 def zero(rows: Rows) -> Array:
@@ -21,33 +24,36 @@ def zero(rows: Rows) -> Array:
 
 def mean(rows: Rows) -> Array:
     """The arithmetic mean."""
-    near = rows.settled()
+    near = rows.settled(FEW_ROWS)
     ones = np.ones((rows.shape[0], 1))
     return near.center + finite(near.sum("adjoint", along=(ones,)))[:, 0] / len(ones)
 
 
-def geometric_median(rows: Rows, tol: float = 1e-10, max_iter: int = 500) -> Array:
+def geometric_median(rows: Rows, tol: float | None = None) -> Array:
     """The point with the least sum of distances to the rows.
 
-    Weiszfeld's iteration from the mean, with the step of Vardi and Zhang where the point meets
-    a sample. Half of the samples may be anywhere without carrying it away.
+    It is found by Newton's method in a view of the rows, which is widened by what still pulls
+    the point, until the mean of the unit vectors towards the rows is shorter than ``tol`` (by
+    default 1e-10, and 1e-6 in single precision). Half of the samples may be anywhere without
+    carrying it away.
     """
-    point = mean(rows)
-    for _ in range(max_iter):
-        near = rows.centred(point)
-        distances = np.sqrt(near.map("square_norms"))
-        # Distances below rounding error count as zero: the point stands on these samples.
-        here = distances <= rows.floor * max(float(distances.max()), np.finfo(np.float64).tiny)
-        if here.all():
-            break
-        pulls = np.where(here, 0.0, 1 / np.where(here, 1.0, distances))
-        force = near.sum("adjoint", along=(pulls[:, None],))[:, 0]
-        held = here.sum() / max(float(np.linalg.norm(force)), np.finfo(np.float64).tiny)
-        step = max(0.0, 1 - held) * force / pulls.sum()
-        point = near.center + step
-        if np.linalg.norm(step) <= tol * (1 + np.linalg.norm(point)):
-            break
-    return point
+    view = View(near_rows(rows))
+    view.start(7, np.random.default_rng(0))
+    explore(view, 7, 2, tol=MEDIAN_TOL[rows.dtype.name] if tol is None else tol)
+    return view.point
+
+
+def remaining_force(rows: Rows, point: Array) -> tuple[float, int]:
+    """What pulls at ``point``, and how many samples hold it there.
+
+    The length of the sum of the unit vectors from the point towards the samples that are not
+    at it, and the number of those that are. The point is the geometric median if the first is
+    at most the second.
+    """
+    near = rows.centred(point)
+    mask, inverse = directed(np.sqrt(near.map("square_norms")), rows.floor)
+    force = near.sum("adjoint", along=(inverse[:, None],))
+    return float(np.linalg.norm(force)), int(np.count_nonzero(~mask))
 
 
 def trimmed_mean(rows: Rows, trim: float = 0.25) -> Array:

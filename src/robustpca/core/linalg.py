@@ -233,6 +233,10 @@ class SparseBlock:
         """The chosen rows, in double precision and dense."""
         return np.asarray(self.block[chosen].toarray() - self.center)
 
+    def dense(self) -> Array:
+        """All centred rows at once."""
+        return self.take(np.arange(len(self))).astype(self.dtype, copy=False)
+
     def project(self, basis: Array) -> Array:
         """Coordinates of the rows along the columns of ``basis``."""
         codes: Array = self.block @ basis - self.center @ basis

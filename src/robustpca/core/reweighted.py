@@ -412,17 +412,23 @@ def compact(rows: Rows) -> Rows:
     if n <= FEW_ROWS and n_blocks <= FEW_BLOCKS:
         turned = finite(exact.map("dense")).T
         return ArrayRows(linalg.qr(turned, mode="r", check_finite=False)[0].T)
-    products = np.empty((n, n))
-    for i, (start, stop) in enumerate(exact.bounds):
-        block = DenseBlock(exact.read(start, stop), exact.center, exact.dtype).dense()
-        products[start:stop, start:stop] = block @ block.T
-        if stop < n:
-            products[stop:, start:stop] = exact.map(_products, block, first=i + 1)
+    products = inner_products(exact)
     # The pivoted factor stops where the rows become dependent.
-    factor, pivots, rank, _ = linalg.lapack.dpstrf(finite(products), lower=1, overwrite_a=1)
+    factor, pivots, rank, _ = linalg.lapack.dpstrf(products, lower=1, overwrite_a=1)
     square = np.zeros((n, n))
     square[pivots - 1, :rank] = np.tril(factor)[:, :rank]
     return ProductRows(square)
+
+
+def inner_products(rows: Rows) -> Array:
+    """Inner products of all centred rows in the lower triangle; the rest is not to be used."""
+    products = np.empty((rows.shape[0],) * 2)
+    for i, (start, stop) in enumerate(rows.bounds):
+        block = DenseBlock(rows.read(start, stop), rows.center, rows.dtype).dense()
+        products[start:stop, start:stop] = block @ block.T
+        if stop < len(products):
+            products[stop:, start:stop] = rows.map(_products, block, first=i + 1)
+    return finite(products)
 
 
 def coordinate_rows(codes: Array) -> Rows:

@@ -47,6 +47,14 @@ def _add(left: Any, right: Any) -> Any:
     return left + right
 
 
+def _gain(left: Any, right: Any) -> Any:
+    """Add to ``left``, which is nobody else's, without a third array."""
+    if isinstance(left, tuple):
+        return tuple(_gain(a, b) for a, b in zip(left, right, strict=True))
+    left += right
+    return left
+
+
 def _join(parts: list[Any]) -> Any:
     if isinstance(parts[0], tuple):
         return tuple(np.concatenate(pieces) for pieces in zip(*parts, strict=True))
@@ -112,6 +120,10 @@ class Rows:
         other.center = np.asarray(center).astype(self.dtype).astype(np.float64)
         return other
 
+    def coarser(self, n_rows: int) -> Self:
+        """The same rows in blocks of ``n_rows`` or more, if larger blocks cost no memory."""
+        return self
+
     def whole(self) -> Array:
         """All rows as one array, for methods that cannot do with blocks."""
         blocks = [self.read(*place) for place in self.bounds]
@@ -132,13 +144,14 @@ class Rows:
         floors: dict[str, float] = self.block_kind.floors  # type: ignore[attr-defined]
         return floors[self.dtype.name]
 
-    def settled(self) -> Self:
+    def settled(self, n_read: int = 33) -> Self:
         """The same rows, seen from a point among them, so that sums lose few digits.
 
-        The point is the median of some rows of the beginning, the middle and the end: exact
-        where a column is constant, and not carried away by far outliers.
+        The point is the median of some rows of the beginning, the middle and the end, at most
+        ``n_read`` of each: exact where a column is constant, and not carried away by far
+        outliers.
         """
-        sample = self._sample()
+        sample = np.concatenate(list(self._sample(n_read))).astype(np.float64)
         other = self.centred(np.median(sample, axis=0))
         spread = float(np.median(square_norms(sample - other.center)))
         rounding = 2.0 ** (-23 if self.dtype == np.float32 else -52)
@@ -149,19 +162,20 @@ class Rows:
 
     def constant_columns(self) -> Array:
         """Mask of the columns that hold one and the same value in all rows."""
-        sample = self._sample()
-        candidates = np.flatnonzero((sample == sample[0]).all(axis=0))
+        first = self.read(0, 1)[0]
+        candidates = np.flatnonzero(
+            np.all([(part == first).all(axis=0) for part in self._sample(33)], axis=0)
+        )
         constant = np.zeros(self.shape[1], dtype=bool)
         if len(candidates):
-            constant[candidates] = self.sum(_differ, candidates, sample[0, candidates]) == 0
+            constant[candidates] = self.sum(_differ, candidates, first[candidates]) == 0
         return constant
 
-    def _sample(self) -> Array:
+    def _sample(self, n_read: int) -> Iterator[Array]:
         """Some rows of the beginning, the middle and the end."""
         n = self.shape[0]
-        starts = sorted({0, max(0, n // 2 - 16), max(0, n - 33)})
-        sample = np.concatenate([self.read(at, min(at + 33, n)) for at in starts])
-        return sample.astype(np.float64)
+        for at in sorted({0, max(0, n // 2 - n_read // 2), max(0, n - n_read)}):
+            yield self.read(at, min(at + n_read, n))
 
     def map(
         self, function: Task, *state: Any, along: tuple[Array, ...] = (), first: int = 0
@@ -171,7 +185,7 @@ class Rows:
         return _join(self._gather(list(parts)))
 
     def sum(self, function: Task, *state: Any, along: tuple[Array, ...] = ()) -> Any:
-        """Apply ``function`` to every block and add up what it returns."""
+        """Apply ``function`` to every block and add up what it returns, arrays of its own."""
         parts = self._each(function, _plain(state), _plain(along), self.bounds)
         return self._gather([fold(parts, self._add)])[0]
 
@@ -196,7 +210,7 @@ class Rows:
             else:
                 yield from in_order(work, bounds, workers)
 
-    _add = staticmethod(_add)
+    _add = staticmethod(_gain)
 
     def _gather(self, parts: list[Any]) -> list[Any]:
         return parts
@@ -216,6 +230,11 @@ class ArrayRows(Rows):
     def read(self, start: int, stop: int) -> Array:
         return self.X[start:stop]
 
+    def coarser(self, n_rows: int) -> Self:
+        other = copy.copy(self)
+        other.row_bytes = max(1, min(self.row_bytes, BLOCK_BYTES // n_rows))
+        return other
+
     def whole(self) -> Array:
         return np.ascontiguousarray(self.X, self.dtype)
 
@@ -233,7 +252,7 @@ class SparseRows(Rows):
     def read(self, start: int, stop: int) -> Any:
         return self.X[start:stop]
 
-    def settled(self) -> Self:
+    def settled(self, n_read: int = 33) -> Self:
         return self
 
     def constant_columns(self) -> Array:
