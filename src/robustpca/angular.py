@@ -41,11 +41,11 @@ class AngularEmbedding(SubspaceModel):
     ----------
     n_components : int or None, default=None
         Dimension of the subspace; None for the largest possible.
-    center : {'geometric_median', 'mean', 'zero'} or array of shape (n_features,), \
-            default='geometric_median'
-        The centre m. Directions are seen from it, so it has to stand up to outliers, too: from
-        the mean, which is the paper's, a tenth of the rows in a far cluster is enough to turn
-        the subspace by 90 degrees.
+    center : str or array of shape (n_features,), default='geometric_median'
+        The centre m: a point, or the name of one ('geometric_median', 'mean', 'zero', 'median',
+        'trimmed_mean', 'medoid'). Directions are seen from it, so it has to stand up to
+        outliers, too: from the mean, which is the paper's, a tenth of the rows in a far cluster
+        is enough to turn the subspace by 90 degrees.
     max_angle : float, default=None
         Largest angle to the anchor in radians, from 0 to pi / 2; the paper uses pi / 3 and
         somewhat less or more. Lower it to trust fewer rows. With several components clean rows

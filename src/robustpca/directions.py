@@ -37,8 +37,6 @@ from robustpca.params import Interval, StrOptions
 
 __all__ = ["EMPCA", "L1PCA", "RSPCA", "GrassmannAverage", "LpPCA"]
 
-NAMES = "'mean', 'median', 'trimmed_mean', 'geometric_median', 'medoid', 'zero'"
-
 
 class DirectionModel(SubspaceModel):
     """What all methods of this chapter share."""
@@ -54,9 +52,10 @@ class DirectionModel(SubspaceModel):
     _docs: ClassVar[dict[str, str]] = {
         "rank": """n_components : int or None, default=None
         Number of components; None for the largest possible.""",
-        "center": f"""center : {{{NAMES}}}, default='mean'
-        The centre, found first and held. The mean is the papers'; the others stand up to
-        outliers. 'trimmed_mean' is that of the middle half of each feature, 'medoid' the
+        "center": """center : str, default='mean'
+        The centre, found first and held: 'mean', 'median', 'trimmed_mean',
+        'geometric_median', 'medoid' or 'zero'. The mean is the papers'; the others stand up
+        to outliers. 'trimmed_mean' is that of the middle half of each feature, 'medoid' the
         sample nearest to all others.""",
         "start": """init : {'auto', 'sample', 'pca'}, default={init}
         Where to start: at the farthest sample, or at principal axes. 'auto' is 'sample' for
@@ -87,7 +86,7 @@ class DirectionModel(SubspaceModel):
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
         Distances beyond which `predict` calls a row an outlier.
-    objective_ : ndarray of shape (n_iter_ + 1,)
+    objective_ : ndarray
         {objective}
     n_iter_ : int
         Number of passes in all.
@@ -331,7 +330,7 @@ SPARSE = {
 }
 
 
-@documented(tol="1e-5", max_iter=1000, init="'auto'", **{**FOUND, **SPARSE})
+@documented(tol="1e-5", max_iter=1000, init="'auto'", **FOUND | SPARSE)
 class RSPCA(DirectionModel, ObliqueModel):
     r"""Robust sparse PCA (RSPCA): components that involve few features.
 
@@ -447,7 +446,7 @@ TRIMMED = {
 }
 
 
-@documented(tol="1e-5", max_iter=300, init="'pca'", **{**FOUND, **TRIMMED})
+@documented(tol="1e-5", max_iter=300, init="'pca'", **FOUND | TRIMMED)
 class GrassmannAverage(DirectionModel):
     r"""Grassmann average (GA) and trimmed Grassmann average (TGA).
 
