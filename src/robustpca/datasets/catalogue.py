@@ -116,8 +116,14 @@ OLIVETTI = Download(
     levels=(0.0, 1.0),
     image_shape=(64, 64),
 )
-MFEAT_VIEWS = {"fac": 216, "fou": 76, "kar": 64, "mor": 6, "pix": 240, "zer": 47}
-MFEAT_NAMES = ("factors", "fourier", "karhunen", "morphological", "pixel", "zernike")
+MFEAT_VIEWS = {
+    "factors": 216,
+    "fourier": 76,
+    "karhunen": 64,
+    "morphological": 6,
+    "pixel": 240,
+    "zernike": 47,
+}
 
 _ALL = (
     Entry(
@@ -331,10 +337,10 @@ _ALL = (
             host=OPENML,
             file="mfeat",
             shape=(2000, 649),
-            options=tuple({"name": f"mfeat-{view}", "version": 1} for view in MFEAT_NAMES),
+            options=tuple({"name": f"mfeat-{view}", "version": 1} for view in MFEAT_VIEWS),
             dtype="float64",
             extras={
-                "view_names": list(MFEAT_VIEWS),
+                "view_names": [view[:3] for view in MFEAT_VIEWS],
                 "view_sizes": list(MFEAT_VIEWS.values()),
             },
         ),

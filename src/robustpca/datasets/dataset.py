@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from robustpca.core.linalg import Array
 
@@ -149,19 +150,19 @@ def resize_images(X: Any, image_shape: tuple[int, int], size: tuple[int, int]) -
     """
     X = np.asarray(X)
     dtype = X.dtype if X.dtype == np.float32 else np.dtype(np.float64)
-    rows, columns = (
-        _shares(old, new).astype(dtype) for old, new in zip(image_shape, size, strict=True)
-    )
-    images = X.reshape(*X.shape[:-1], *image_shape).astype(dtype, copy=False)
-    return (rows @ images @ columns.T).reshape(*X.shape[:-1], -1)
+    height, width = (_shares(*lengths) for lengths in zip(image_shape, size, strict=True))
+    # A new pixel covers few old ones: a sparse product touches no others.
+    weights = sparse.kron(height, width, format="csr").astype(dtype)
+    rows = X.reshape(-1, X.shape[-1]).astype(dtype, copy=False)
+    return np.ascontiguousarray((weights @ rows.T).T).reshape(*X.shape[:-1], -1)
 
 
-def _shares(old: int, new: int) -> Array:
+def _shares(old: int, new: int) -> Any:
     """How much each of ``old`` pixels along a side contributes to each of ``new`` ones."""
     ends = np.arange(new + 1) * old / new
     pixels = np.arange(old)
     overlap = np.minimum(ends[1:, None], pixels + 1) - np.maximum(ends[:-1, None], pixels)
-    return np.maximum(overlap, 0) * new / old
+    return sparse.csr_array(np.maximum(overlap, 0) * new / old)
 
 
 def _where_all(X: Array, image_shape: tuple[int, int], size: tuple[int, int]) -> Array:

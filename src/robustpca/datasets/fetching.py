@@ -57,6 +57,9 @@ def fetch(name: str, data_home: Any = None) -> Path:
     arrays = _downloaded(entry.name, entry.download, path)
     try:
         write(path, arrays)
+    except FileExistsError:
+        # Another process has fetched it meanwhile.
+        return path
     except PermissionError as error:
         raise PermissionError(
             f"{entry.name} cannot be written to {path.parent}: {error}. Pass data_home= with a "
@@ -96,10 +99,11 @@ def _converted(download: Download, parts: list[Any]) -> dict[str, Any]:
     for part in parts[1:]:
         if not np.array_equal(_numbered(part.target)[0], labels):
             raise ValueError("the samples of its parts have different labels")
-    X = np.hstack([np.delete(part.data, download.dropped, axis=1) for part in parts])
+    X = parts[0].data if len(parts) == 1 else np.hstack([part.data for part in parts])
+    X = np.delete(X, download.dropped, axis=1) if download.dropped else np.asarray(X)
     if (X.shape, labels.shape) != (download.shape, download.shape[:1]):
         raise ValueError(f"it has shape {X.shape} and not {download.shape}")
-    X = X.astype(np.float64)
+    X = X.astype(np.float64, copy=False)
     if not np.isfinite(X).all():
         raise ValueError("it has entries that are not finite")
     if download.levels is not None:
@@ -152,7 +156,7 @@ def _upright(X: Array, image_shape: tuple[int, int]) -> Array:
     Images with sides of equal length do not tell, and are left alone.
     """
     height, width = image_shape
-    apart = [np.abs(X[:, step:] - X[:, :-step]).mean() for step in (width, height)]
+    apart = [np.abs(X[:99, step:] - X[:99, :-step]).mean() for step in (width, height)]
     if apart[0] <= apart[1]:
         return X
     return X.reshape(-1, width, height).transpose(0, 2, 1).reshape(len(X), -1)
