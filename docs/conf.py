@@ -3,10 +3,13 @@
 from pathlib import Path
 
 import robustpca
+from robustpca import datasets, metrics
 from robustpca.testing import all_estimators
 
 # The API pages find methods by themselves, so the page that lists them is written here.
 names = sorted({*all_estimators(), "sparsity_path", "smoothness_path"})
+names += [f"datasets.{name}" for name in datasets.__all__]
+names += [f"metrics.{name}" for name in metrics.__all__]
 listing = "".join(f"   robustpca.{name}\n" for name in names)
 (Path(__file__).parent / "api.rst").write_text(
     f"API\n===\n\n.. autosummary::\n   :toctree: generated\n\n{listing}", encoding="utf-8"

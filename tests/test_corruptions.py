@@ -1,7 +1,13 @@
 import numpy as np
 import pytest
 
-from robustpca.datasets import drop_pixels, occlude_blocks, occlude_randomly, reset_entries
+from robustpca.datasets import (
+    drop_pixels,
+    occlude_blocks,
+    occlude_randomly,
+    reset_entries,
+    shift_samples,
+)
 
 SHAPE = (12, 10)
 
@@ -14,6 +20,7 @@ CORRUPTIONS = {
     "drop_pixels": lambda X, **options: drop_pixels(X, 0.3, **options),
     "reset_entries": reset_entries,
     "reset_entries, shared": lambda X, **options: reset_entries(X, shared=True, **options),
+    "shift_samples": lambda X, **options: shift_samples(X, np.arange(1, 121), **options),
 }
 every_corruption = pytest.mark.parametrize("corrupt", CORRUPTIONS.values(), ids=CORRUPTIONS)
 
@@ -75,6 +82,7 @@ def test_floats_keep_their_type_and_integers_become_double(corrupt, given, expec
         lambda X: drop_pixels(X, 0),
         lambda X: reset_entries(X, samples=0),
         lambda X: reset_entries(X, features=0),
+        lambda X: shift_samples(X, 5.0, samples=0),
     ],
 )
 def test_a_share_of_0_returns_an_identical_copy(corrupt, rng):
@@ -183,6 +191,20 @@ def test_resets_take_the_same_features_only_if_shared(rng):
     assert shared.sum() == apart.sum() == 10 * 8
 
 
+def test_shifts_move_an_exact_number_of_samples_by_the_same_vector(rng):
+    X, shift = rng.normal(size=(33, 4)), np.array([0.0, -3.0, 50.0, 1.0])
+    before = shift.copy()
+    corrupted, mask = shift_samples(X, shift, 0.2, random_state=0)
+    moved = mask.any(axis=1)
+    assert moved.sum() == 7
+    # Whole samples are moved, also where the shift is 0.
+    assert mask[moved].all()
+    np.testing.assert_allclose(corrupted[moved] - X[moved], np.tile(shift, (7, 1)), atol=1e-12)
+    np.testing.assert_array_equal(shift, before)
+    everywhere, _ = shift_samples(X, 2.5, 1.0)
+    np.testing.assert_array_equal(everywhere, X + 2.5)
+
+
 @pytest.mark.parametrize(
     ("corrupt", "message"),
     [
@@ -197,6 +219,9 @@ def test_resets_take_the_same_features_only_if_shared(rng):
         (lambda X: occlude_randomly(X, SHAPE, min_area=0.6), "min_area=0.6 and max_area=0.5"),
         (lambda X: drop_pixels(X, -0.1), "share=-0.1 is not a share of the 120"),
         (lambda X: reset_entries(X, features=1.2), "features=1.2 is not a share of the 120"),
+        (lambda X: shift_samples(X, [1, 2]), r"shift has shape \(2,\).* each of the 120 features"),
+        (lambda X: shift_samples(X, np.inf), "shift has entries that are not finite"),
+        (lambda X: shift_samples(X, 1, samples=-1), "samples=-1 is not a share of the 8"),
     ],
 )
 def test_wrong_arguments_are_refused_with_the_numbers(corrupt, message, rng):

@@ -1,13 +1,22 @@
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
+from sklearn.metrics import (
+    adjusted_rand_score,
+    f1_score,
+    mean_squared_error,
+    normalized_mutual_info_score,
+)
 
 from robustpca import PCAAN, PCAOM
 from robustpca.metrics import (
     clustering_accuracy,
+    clustering_error,
+    foreground_scores,
     outlier_precision_recall,
     principal_angles,
     reconstruction_error,
+    recovery_error,
     weighted_reconstruction_error,
 )
 from robustpca.testing import subspace_distance
@@ -75,6 +84,35 @@ def test_errors_of_data_that_do_not_match_are_refused_with_the_numbers(rng):
         weighted_reconstruction_error(model, X, X, np.where(np.arange(40) == 0, -1.0, 1.0))
 
 
+def test_the_recovery_error_is_the_mean_squared_error_of_an_entry(rng):
+    X_clean, low_rank = rng.normal(size=(2, 30, 7))
+    expected = np.linalg.norm(low_rank - X_clean) ** 2 / (30 * 7)
+    assert recovery_error(X_clean, low_rank) == pytest.approx(expected)
+    assert recovery_error(X_clean, low_rank) == pytest.approx(mean_squared_error(X_clean, low_rank))
+    assert recovery_error(X_clean, X_clean) == 0.0
+    # 8-bit pixels would wrap around.
+    assert recovery_error(np.zeros((2, 2), np.uint8), np.full((2, 2), 3, np.uint8)) == 9.0
+
+
+def test_the_recovery_error_counts_where_it_is_told_to(rng):
+    X_clean, low_rank = rng.normal(size=(2, 30, 7))
+    mask = rng.random((30, 7)) < 0.3
+    squares = (low_rank - X_clean) ** 2
+    assert recovery_error(X_clean, low_rank, mask) == pytest.approx(squares[mask].mean())
+    columns = np.arange(7) < 3
+    assert recovery_error(X_clean, low_rank, columns) == pytest.approx(squares[:, :3].mean())
+    assert np.isnan(recovery_error(X_clean, low_rank, np.zeros((30, 7), dtype=bool)))
+
+
+def test_recoveries_that_do_not_match_are_refused_with_the_numbers(rng):
+    X = rng.normal(size=(30, 7))
+    with pytest.raises(ValueError, match=r"\(30, 7\) and low_rank has shape \(29, 7\)"):
+        recovery_error(X, X[1:])
+    for where in (np.ones((30, 7)), np.ones(30, dtype=bool)):
+        with pytest.raises(ValueError, match=r"where has shape .* for each of the 7 features"):
+            recovery_error(X, X, where)
+
+
 @pytest.mark.parametrize("angle", [1e-12, 1e-9, 1e-4, 0.5, 1.5, np.pi / 2 - 1e-9])
 def test_planted_angles_are_found_small_and_large(angle, rng):
     rotation = np.linalg.qr(rng.normal(size=(7, 7)))[0]
@@ -128,6 +166,37 @@ def test_clusters_left_over_count_as_wrong():
     assert clustering_accuracy([0, 0, 1, 2], [0, 0, 0, 0]) == 0.5
 
 
+def test_the_clustering_error_is_what_the_accuracy_leaves(rng):
+    y_true, y_pred = rng.integers(5, size=(2, 60))
+    assert clustering_error(y_true, y_true) == 0.0
+    assert clustering_error([0, 0, 1, 2], [0, 0, 0, 0]) == 0.5
+    assert clustering_error(y_true, y_pred) == 1 - clustering_accuracy(y_true, y_pred)
+
+
+def test_scikit_learn_measures_clusterings_as_the_papers_define_it(rng):
+    y_true, y_pred = rng.integers(4, size=(2, 50))
+    same_class = y_true[:, None] == y_true
+    same_cluster = y_pred[:, None] == y_pred
+    pairs = np.triu_indices(50, 1)
+    together, clustered = same_class[pairs], same_cluster[pairs]
+    tp, tn = np.sum(together & clustered), np.sum(~together & ~clustered)
+    fn, fp = np.sum(together & ~clustered), np.sum(~together & clustered)
+    # A published form has (FP + FN) as its last factor, and gives 2 for a perfect clustering.
+    expected = 2 * (tp * tn - fn * fp) / ((tp + fn) * (fn + tn) + (tp + fp) * (fp + tn))
+    assert adjusted_rand_score(y_true, y_pred) == pytest.approx(expected)
+    joint = np.histogram2d(y_true, y_pred, bins=4)[0] / 50
+    p, q = joint.sum(axis=1), joint.sum(axis=0)
+    positive = joint > 0
+    mutual = np.sum(joint[positive] * np.log((joint / np.outer(p, q))[positive]))
+    entropies = np.sum(p * np.log(p)) * np.sum(q * np.log(q))
+    measured = normalized_mutual_info_score(y_true, y_pred, average_method="geometric")
+    assert measured == pytest.approx(mutual / np.sqrt(entropies))
+    ones = np.ones(50)
+    assert adjusted_rand_score(ones, ones) == 1
+    assert normalized_mutual_info_score(ones, ones, average_method="geometric") == 1
+    assert normalized_mutual_info_score(y_true, ones, average_method="geometric") == 0
+
+
 def test_labels_of_different_length_are_refused_with_the_numbers():
     with pytest.raises(ValueError, match="y_true has 3 labels and y_pred has 2"):
         clustering_accuracy([0, 1, 1], [0, 1])
@@ -157,3 +226,43 @@ def test_flags_that_are_not_flags_are_refused():
         outlier_precision_recall([-1, 1], [True, False])
     with pytest.raises(ValueError, match="2 entries and flags has 3"):
         outlier_precision_recall([True, False], [1, 1, -1])
+
+
+def test_the_foreground_is_scored_by_the_rules_of_the_masks(rng):
+    masks = rng.choice([0, 50, 85, 170, 255], size=(20, 30))
+    foreground = rng.random((20, 30)) < 0.4
+    precision, recall, f_measure = foreground_scores(masks, foreground)
+    scored = (masks == 0) | (masks == 50) | (masks == 255)
+    expected = f1_score(masks[scored] == 255, foreground[scored])
+    assert f_measure == pytest.approx(expected)
+    assert f_measure == pytest.approx(2 * precision * recall / (precision + recall))
+    assert precision == np.mean(masks[scored & foreground] == 255)
+    assert recall == np.mean(foreground[masks == 255])
+
+
+def test_unknown_pixels_do_not_count_and_shadows_are_background():
+    masks = np.array([[0, 50, 85, 170, 255]])
+    assert foreground_scores(masks, masks >= 85) == (1.0, 1.0, 1.0)
+    assert foreground_scores(masks, masks == 255) == (1.0, 1.0, 1.0)
+    assert foreground_scores(masks, masks >= 50) == (0.5, 1.0, pytest.approx(2 / 3))
+
+
+def test_foreground_scores_are_nan_where_there_is_nothing_to_divide_by():
+    still, moving = np.zeros((2, 3), dtype=int), np.full((2, 3), 255)
+    none, all_of_it = np.zeros((2, 3), dtype=bool), np.ones((2, 3), dtype=bool)
+    assert np.isnan(foreground_scores(still, none)).all()
+    assert foreground_scores(still, all_of_it)[0] == 0.0
+    assert np.isnan(foreground_scores(still, all_of_it).recall)
+    scores = foreground_scores(moving, none)
+    assert np.isnan(scores.precision)
+    assert (scores.recall, scores.f_measure) == (0.0, 0.0)
+
+
+def test_what_is_no_mask_or_no_foreground_is_refused():
+    masks = np.zeros((2, 3), dtype=int)
+    with pytest.raises(ValueError, match=r"\(2, 3\), and foreground has shape \(3, 2\)"):
+        foreground_scores(masks, np.zeros((3, 2), dtype=bool))
+    with pytest.raises(ValueError, match="type float64: pass one boolean per pixel"):
+        foreground_scores(masks, np.zeros((2, 3)))
+    with pytest.raises(ValueError, match=r"must hold 0, 50, 85, 170 and 255.* \[0, 1\]"):
+        foreground_scores([[0, 1]], [[True, False]])
