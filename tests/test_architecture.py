@@ -22,6 +22,8 @@ LEVELS = [
     {"bilinear", "meta", "paths"},
     {"testing"},
     {"demo"},
+    {"bench"},
+    {"cli"},
 ]
 
 
