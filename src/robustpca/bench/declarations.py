@@ -387,32 +387,32 @@ class Table:
 
     def _cells(self, level: str) -> Iterator[Cell]:
         absent = self.missing(level)
-        present = {
-            label: as_method(_at(given, level))
-            for label, given in self.methods.items()
+        fits = [
+            (settings, label, variant)
+            for settings, (label, given) in product(self.points(level), self.methods.items())
             if label not in absent
-        }
+            for variant in as_method(_at(given, level)).variants(settings, level)
+        ]
         spoiled = product(
             self.sources(level).items(),
             self.corruptions(level).items(),
             range(int(_at(self.seeds, level))),
         )
         for (dataset, source), (corruption, corrupt), seed in spoiled:
-            for settings, (label, chosen) in product(self.points(level), present.items()):
-                for variant in chosen.variants(settings, level):
-                    yield Cell(
-                        table=self.name,
-                        dataset=dataset,
-                        source=source,
-                        prepare=self.prepare,
-                        corruption=corruption,
-                        corrupt=corrupt,
-                        settings=settings,
-                        method=label,
-                        variant=variant,
-                        scores=self.scores,
-                        seed=seed,
-                    )
+            for settings, label, variant in fits:
+                yield Cell(
+                    table=self.name,
+                    dataset=dataset,
+                    source=source,
+                    prepare=self.prepare,
+                    corruption=corruption,
+                    corrupt=corrupt,
+                    settings=settings,
+                    method=label,
+                    variant=variant,
+                    scores=self.scores,
+                    seed=seed,
+                )
 
 
 def place(
