@@ -1,11 +1,12 @@
-"""How good a subspace, a clustering or a set of outlier flags is when the truth is known.
+"""How good a subspace, a clustering, a background or outlier flags are when the truth is known.
 
 Mutual information and the adjusted Rand index of clusterings are in `sklearn.metrics`; papers
 often divide mutual information by the geometric mean of the entropies, which is
-``normalized_mutual_info_score(..., average_method="geometric")``.
+``normalized_mutual_info_score(..., average_method="geometric")``. The numerical rank of a
+matrix is `numpy.linalg.matrix_rank`.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import orth, svdvals
@@ -16,10 +17,14 @@ from sklearn.utils import check_array, column_or_1d
 from robustpca.core.linalg import Array, square_norms
 
 __all__ = [
+    "ForegroundScores",
     "clustering_accuracy",
+    "clustering_error",
+    "foreground_scores",
     "outlier_precision_recall",
     "principal_angles",
     "reconstruction_error",
+    "recovery_error",
     "weighted_reconstruction_error",
 ]
 
@@ -109,6 +114,51 @@ def weighted_reconstruction_error(
     return float(weights @ errors / weights.sum())
 
 
+def recovery_error(X_clean: Any, low_rank: Any, where: Any = None) -> float:
+    r"""Mean squared error of a recovered low-rank matrix.
+
+    This is :math:`\lVert L - X_{\text{clean}} \rVert_F^2 / (n d)`.
+
+    Parameters
+    ----------
+    X_clean : array of shape (n_samples, n_features)
+        The data before corruption.
+    low_rank : array of shape (n_samples, n_features)
+        What was recovered, such as ``low_rank_``.
+    where : array of bool, of shape (n_samples, n_features) or (n_features,), default=None
+        Entries to count, such as the mask of a corruption, or the pixels whose background is
+        known; None for all.
+
+    Returns
+    -------
+    error : float
+        Mean over the entries; NaN if ``where`` is nowhere true.
+
+    Examples
+    --------
+    >>> from robustpca.metrics import recovery_error
+    >>> recovery_error([[1, 2], [3, 4]], [[1, 2], [3, 6]])
+    1.0
+    """
+    clean = check_array(X_clean, dtype=np.float64, input_name="X_clean")
+    recovered = check_array(low_rank, dtype=np.float64, input_name="low_rank")
+    if clean.shape != recovered.shape:
+        raise ValueError(
+            f"X_clean has shape {clean.shape} and low_rank has shape {recovered.shape}: pass two "
+            "versions of the same data."
+        )
+    errors = (recovered - clean) ** 2
+    if where is not None:
+        where = np.asarray(where)
+        if where.dtype != bool or where.shape not in (errors.shape, errors.shape[1:]):
+            raise ValueError(
+                f"where has shape {where.shape} and type {where.dtype}: pass booleans, one for "
+                f"each entry of {errors.shape} or for each of the {errors.shape[1]} features."
+            )
+        errors = errors[np.broadcast_to(where, errors.shape)]
+    return float(errors.mean()) if errors.size else float("nan")
+
+
 def principal_angles(first: Any, second: Any) -> Array:
     """Principal angles between the spaces that the rows of two matrices span.
 
@@ -182,6 +232,83 @@ def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
     counts = contingency_matrix(y_true, y_pred)
     matched = counts[linear_sum_assignment(counts, maximize=True)].sum()
     return float(matched / len(y_true))
+
+
+def clustering_error(y_true: Any, y_pred: Any) -> float:
+    """Share of samples in the wrong cluster, for the best matching of clusters to classes.
+
+    Parameters
+    ----------
+    y_true, y_pred : array of shape (n_samples,)
+        Classes and clusters; the labels may be anything.
+
+    Returns
+    -------
+    error : float
+        One minus `clustering_accuracy`.
+    """
+    return 1.0 - clustering_accuracy(y_true, y_pred)
+
+
+class ForegroundScores(NamedTuple):
+    """Precision, recall and F-measure of a foreground; NaN where there is nothing to divide by."""
+
+    precision: float
+    recall: float
+    f_measure: float
+
+
+def foreground_scores(masks: Any, foreground: Any) -> ForegroundScores:
+    """How well a foreground agrees with masks made by hand, by the rules of CDnet [1]_.
+
+    Pixels labelled 255 move, those labelled 0 do not, and neither do hard shadows, labelled 50.
+    Others are not scored: 85 is outside the region of interest, 170 is unknown or a border.
+
+    Parameters
+    ----------
+    masks : array of shape (n_samples, n_features)
+        Labels of the pixels, one frame per row.
+    foreground : array of bool, of shape (n_samples, n_features)
+        Pixels that are said to move, such as ``abs(sparse_) > 25`` for grey levels up to 255.
+
+    Returns
+    -------
+    scores : ForegroundScores
+        ``precision``, the share of moving pixels among those of the foreground; ``recall``, the
+        share of the foreground among the moving pixels; ``f_measure``, their harmonic mean. All
+        frames are counted together.
+
+    References
+    ----------
+    .. [1] Wang, Jodoin, Porikli, Konrad, Benezeth, Ishwar, CDnet 2014: an expanded change
+       detection benchmark dataset, CVPR workshops 2014.
+
+    Examples
+    --------
+    >>> from robustpca.metrics import foreground_scores
+    >>> foreground_scores([[0, 50, 170, 255, 255]], [[False, True, True, True, False]])
+    ForegroundScores(precision=0.5, recall=0.5, f_measure=0.5)
+    """
+    masks, foreground = np.asarray(masks), np.asarray(foreground)
+    if masks.shape != foreground.shape or foreground.dtype != bool:
+        raise ValueError(
+            f"masks have shape {masks.shape}, and foreground has shape {foreground.shape} and type "
+            f"{foreground.dtype}: pass one boolean per pixel."
+        )
+    labels = np.unique(masks)
+    if not np.isin(labels, (0, 50, 85, 170, 255)).all():
+        raise ValueError(
+            f"masks must hold 0, 50, 85, 170 and 255, but they hold {labels[:6].tolist()}."
+        )
+    moving = masks == 255
+    n_right = int(np.count_nonzero(moving & foreground))
+    n_moving = int(np.count_nonzero(moving))
+    n_claimed = n_right + int(np.count_nonzero(foreground & (masks <= 50)))
+    return ForegroundScores(
+        _ratio(n_right, n_claimed),
+        _ratio(n_right, n_moving),
+        _ratio(2 * n_right, n_claimed + n_moving),
+    )
 
 
 def outlier_precision_recall(is_outlier: Any, flags: Any) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Corruptions of known extent: occluded blocks, missing pixels, entries drawn anew.
+"""Corruptions of known extent: occluded blocks, missing pixels, entries anew, shifted samples.
 
 Every function returns a corrupted copy and the mask of the entries it has overwritten, and a
 share always means the nearest whole number of things. An overwritten entry may keep its value by
@@ -14,7 +14,7 @@ from sklearn.utils.validation import FLOAT_DTYPES
 
 from robustpca.core.linalg import Array
 
-__all__ = ["drop_pixels", "occlude_blocks", "occlude_randomly", "reset_entries"]
+__all__ = ["drop_pixels", "occlude_blocks", "occlude_randomly", "reset_entries", "shift_samples"]
 
 
 def occlude_blocks(
@@ -186,7 +186,8 @@ def reset_entries(
     features : float, default=0.2
         Share of the features to draw anew in each of them.
     shared : bool, default=False
-        Take the same features in all corrupted samples, instead of others in each.
+        Take the same features in all corrupted samples, instead of others in each. The figures
+        of EPCA's Table I come out this way, and are lower with other features in each.
     random_state : int, RandomState instance or None, default=None
         Draws the samples, the features and the values.
 
@@ -213,6 +214,53 @@ def reset_entries(
     mask = np.zeros(corrupted.shape, dtype=bool)
     mask[chosen[:, None], places] = True
     return _filled(corrupted, mask, "noise", rng), mask
+
+
+def shift_samples(
+    X: Any, shift: Any, samples: float = 0.1, random_state: Any = None
+) -> tuple[Array, Array]:
+    """Move some samples as a whole, all by the same vector.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        Samples. Not modified.
+    shift : float or array of shape (n_features,)
+        What to add to them.
+    samples : float, default=0.1
+        Share of the samples to move.
+    random_state : int, RandomState instance or None, default=None
+        Draws the samples.
+
+    Returns
+    -------
+    corrupted : ndarray of shape (n_samples, n_features)
+        Copy of ``X`` with moved samples.
+    mask : ndarray of bool, of shape (n_samples, n_features)
+        Rows of moved samples are true throughout, also where ``shift`` is 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustpca.datasets import shift_samples
+    >>> corrupted, mask = shift_samples(np.zeros((10, 3)), [0, 0, 50], 0.2, random_state=0)
+    >>> corrupted.sum(axis=0), int(mask.any(axis=1).sum())
+    (array([  0.,   0., 100.]), 2)
+    """
+    corrupted, rng = _copied(X), check_random_state(random_state)
+    shift = np.asarray(shift, dtype=corrupted.dtype)
+    if shift.shape not in ((), corrupted.shape[1:]):
+        raise ValueError(
+            f"shift has shape {shift.shape}: pass one number, or one for each of the "
+            f"{corrupted.shape[1]} features."
+        )
+    if not np.isfinite(shift).all():
+        raise ValueError("shift has entries that are not finite: pass finite numbers.")
+    chosen = _draw_rows(corrupted, samples, rng)
+    mask = np.zeros(corrupted.shape, dtype=bool)
+    mask[chosen] = True
+    corrupted[chosen] += shift
+    return corrupted, mask
 
 
 def _copied(X: Any) -> Array:
