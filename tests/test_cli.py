@@ -48,6 +48,30 @@ def test_methods_are_all_listed_with_a_line_each(call):
     assert all(len(text.split()) > 2 for text in lines.values())
 
 
+def test_data_are_listed_with_what_to_do(call, tmp_path, monkeypatch):
+    monkeypatch.setenv("ROBUSTPCA_DATA", str(tmp_path / "nothing"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing"))
+    code, out, _ = call(cli.show_data)
+    assert code == 0
+    lines = out.splitlines()
+    umist = next(number for number, line in enumerate(lines) if line.startswith("umist "))
+    assert " missing " in lines[umist]
+    assert "umist" in lines[umist + 1]
+    digits = next(line for line in lines if line.startswith("digits "))
+    assert " there " in digits
+    assert str(tmp_path / "nothing") in lines[-1]
+
+
+def test_data_that_cannot_be_fetched_are_one_sentence_and_code_2(call, tmp_path, monkeypatch):
+    monkeypatch.setenv("ROBUSTPCA_DATA", str(tmp_path / "nothing"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing"))
+    for name in ("yale", "digits", "nonsense"):
+        code, out, err = call(cli.fetch_data, name)
+        assert (code, out) == (2, "")
+        assert name in err
+        assert err.count("\n") == 1
+
+
 def test_bench_without_names_lists_the_tables(call, tmp_path):
     code, out, _ = call(cli.run_bench, [], "quick", tmp_path / "out", None, False)
     assert code == 0

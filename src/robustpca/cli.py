@@ -57,18 +57,23 @@ def show_methods() -> None:
 
 
 def show_data() -> None:
-    """Print the data sets of the catalogue, and where those that lack would be looked for."""
-    from robustpca import datasets
+    """Print the data sets of the catalogue, and what to do to have those that lack."""
+    from robustpca.datasets import catalog, data_folders
 
-    for entry in datasets.catalog():
-        print(entry)
+    entries = catalog()
+    width = max(len(entry.name) for entry in entries)
+    for entry in entries:
+        print(f"{entry.name:<{width}}  {'there  ' if entry.is_there else 'missing'}  {entry.title}")
+        if entry.to_do:
+            print(f"{'':<{width}}           {entry.to_do}")
+    print(f"\nLooked for in {', '.join(map(str, data_folders()))}.")
 
 
 def fetch_data(name: str) -> None:
-    """Download a data set."""
-    from robustpca import datasets
+    """Download a data set and print the file it is in."""
+    from robustpca.datasets import fetch
 
-    print(datasets.fetch(name))
+    print(fetch(name))
 
 
 def run_bench(names: Sequence[str], level: str, out: Path, jobs: int | None, retry: bool) -> None:

@@ -56,7 +56,7 @@ def test_missing_files_and_wrong_shapes_are_named(tmp_path):
     with pytest.raises(ValueError, match="Images of 2x3 need 6 features"):
         File(tmp_path / "a.npy", (2, 3))()
     np.savez(tmp_path / "b.npz", Y=np.ones((3, 5)))
-    with pytest.raises(ValueError, match="has no array X"):
+    with pytest.raises(ValueError, match="it has no array X"):
         File(tmp_path / "b.npz")()
 
 

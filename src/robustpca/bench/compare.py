@@ -16,7 +16,7 @@ from sklearn.decomposition import PCA
 
 from robustpca.bench.declarations import Table
 from robustpca.core.linalg import Array
-from robustpca.datasets import corruptions
+from robustpca.datasets import corruptions, read
 from robustpca.metrics import reconstruction_error
 from robustpca.testing import all_methods
 
@@ -206,23 +206,13 @@ def _value(text: str) -> Any:
 
 
 def _read_npz(path: Path) -> UserData:
-    with np.load(path, allow_pickle=False) as content:
-        if "X" not in content:
-            names = ", ".join(content.files) or "nothing"
-            raise ValueError(f"{path} has no array X, but {names}: save the samples as X.")
-        X, y, shape = (content.get(name) for name in ("X", "y", "shape"))
-    return _flat(X, y, None if shape is None else tuple(int(side) for side in shape))
+    data = read(path)
+    return UserData(data.X, data.y, data.image_shape)
 
 
 def _read_npy(path: Path) -> UserData:
-    return _flat(np.load(path, allow_pickle=False), None, None)
-
-
-def _flat(X: Array, y: Array | None, shape: Any) -> UserData:
-    """Images become rows."""
-    if X.ndim == 3:
-        return UserData(X.reshape(len(X), -1), y, X.shape[1:])
-    return UserData(X, y, shape)
+    X = np.load(path, allow_pickle=False)
+    return UserData(X.reshape(len(X), -1), None, X.shape[1:]) if X.ndim == 3 else UserData(X)
 
 
 def _read_csv(path: Path) -> UserData:

@@ -128,7 +128,7 @@ def span(seconds: float) -> str:
     --------
     >>> from robustpca.bench.progress import span
     >>> span(42.3), span(150), span(7300)
-    ('42 s', '2 min 30 s', '2 h 2 min')
+    ('42 s', '2 min 30 s', '2 h 1 min')
     """
     whole = round(seconds)
     if whole < 60:
