@@ -159,3 +159,10 @@ def test_functions_get_what_they_ask_for_and_nothing_else():
     assert set(asked_for(occlude_blocks, **offers)) == {"image_shape", "random_state"}
     given = partial(occlude_blocks, image_shape=(3, 2))
     assert asked_for(given, **offers) == {"random_state": 0}
+
+
+def test_published_values_of_your_own_are_read_from_any_folder(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("dataset,method,n_components,value\ncloud,PCA,2,1.5e3\n")
+    assert small_table(published=str(path)).targets() == {("cloud", "", "PCA", "2"): 1500.0}
+    assert small_table().targets() == {}

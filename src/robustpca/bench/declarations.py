@@ -267,8 +267,8 @@ class Table:
     prepare : callable, default=None
         Applied to the clean data before anything else.
     published : str, default=None
-        Name of a file beside the tables, with columns for the data set, the corruption (if there
-        are several), everything varied, the method, and the value.
+        Name of a file beside the tables, or an absolute path: CSV with columns ``dataset``,
+        ``corruption`` (if there are several), everything varied, ``method`` and ``value``.
     seeds : int, default=10
         Number of repetitions; seed 0, 1, ... draws the corruption, which is the same for all
         methods, and whatever else is random.

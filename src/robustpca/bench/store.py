@@ -91,7 +91,7 @@ class Store:
             return
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             raise BlockingIOError(
                 f"Another run is writing to {self.path}. Wait for it, or choose another folder."
             ) from error

@@ -74,7 +74,7 @@ def _grid(entries: Sequence[Entry]) -> list[str]:
         cells = [*(str(value) for value in entry.settings.values()), name]
         cells += [f"{mark}{_number(entry.mean)}{mark}", _number(entry.spread, 2)]
         cells += [_number(entry.published), _number(entry.ratio, 3)] if is_published else []
-        cells += [str(entry.n_seeds), _time(entry.seconds), _number(entry.memory / 2**20, 2)]
+        cells += [str(entry.n_seeds), _time(entry.seconds), _number(entry.memory / 2**20, 3)]
         body.append([*cells, _remark(entry)])
     widths = [max(map(len, column)) for column in zip(heads, *body, strict=True)]
     rule = ["-" * width for width in widths]

@@ -49,11 +49,13 @@ table = Table(
         "The published metric weighs the error of each image with the method's own weights, so it "
         "does not compare methods; the unweighted one does. The paper does not say whether the "
         "original image is the one before or after occlusion: both are given.",
-        "Pixels are scaled to [0, 1], which the printed values of PCA-AN and RPCA-OM ask for. The "
-        "printed values of PCA cannot be of this metric: no method of the table can have a "
-        "smaller unweighted error on raw data than PCA, whose printed value is the largest.",
-        "FEI: 500 images of 100 persons instead of 2600 of 200. FERET: 40 x 40 pixels instead of "
-        "80 x 80, so errors are about a quarter.",
+        "Pixels are scaled to [0, 1]: R2DPCA on raw AT&T then has the printed value.",
+        "RPCA-OM: its weights go to the few images that are fitted exactly, so its weighted error "
+        "is near 0; the value printed for raw AT&T is that of the unweighted error.",
+        "PCA: the printed values cannot be of this metric. On raw data no method of the table can "
+        "have a smaller unweighted error than PCA, whose printed value is the largest.",
+        "FEI: 500 images of 100 persons, resized, instead of 2600 of 200. FERET: 40 x 40 pixels "
+        "instead of 80 x 80. Their errors cannot be expected to match.",
         "Occlusions cover 25 to 50 % of an image with noise; the paper gives neither the largest "
         "size nor the filling.",
     ],
