@@ -5,6 +5,7 @@ import signal
 import time
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,15 @@ class Leaving(PCA):
 
 
 class Hanging(PCA):
+    """Never comes back; leaves a sign that it has begun, if told where."""
+
+    def __init__(self, n_components=None, sign=None):
+        super().__init__(n_components)
+        self.sign = sign
+
     def fit(self, X, y=None):
+        if self.sign is not None:
+            Path(self.sign).touch()
         time.sleep(600)
 
 
@@ -108,6 +117,7 @@ def killable():
     return small_table({"slow": Slow()}, seeds=10)
 
 
-def main(out):
+def main(out, sign=None):
     """What a process runs that is going to be killed."""
-    run([killable()], out, jobs=1)
+    table = killable() if sign is None else small_table({"hanging": Hanging(sign=sign)})
+    run([table], out, jobs=1)

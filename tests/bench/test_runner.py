@@ -23,13 +23,19 @@ from robustpca.metrics import reconstruction_error
 N_CELLS = 20  # of the table that is run and killed
 
 
-def start(out):
-    """A process that runs the table of `makeshift.main`."""
+def start(*arguments):
+    """A process that runs `makeshift.main`."""
     folder = str(Path(makeshift.__file__).parent)
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import makeshift; makeshift.main(sys.argv[2])"
-    )
-    return subprocess.Popen([sys.executable, "-c", code, folder, str(out)])
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import makeshift; "
+    code += "makeshift.main(*sys.argv[2:])"
+    return subprocess.Popen([sys.executable, "-c", code, folder, *map(str, arguments)])
+
+
+def wait_until_gone(pids):
+    patience = time.monotonic() + 20
+    while any(map(is_running, pids)):
+        assert time.monotonic() < patience
+        time.sleep(0.01)
 
 
 def results(out):
@@ -250,14 +256,25 @@ def test_killed_at_any_moment_and_started_again_it_gives_the_same_rows(tmp_path)
         assert process.wait(timeout=20) == (0 if how == signal.SIGINT else -how)
         kept = n_lines(pieces)
         assert n_rows <= kept < N_CELLS
-        patience = time.monotonic() + 20
-        while any(map(is_running, workers)):  # workers must not go on without a parent
-            assert time.monotonic() < patience
-            time.sleep(0.01)
+        wait_until_gone(workers)
         assert n_lines(pieces) == kept
     assert start(pieces).wait() == 0
     assert n_lines(pieces) == N_CELLS
     assert results(pieces) == results(whole)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_workers_do_not_go_on_without_a_parent(tmp_path):
+    sign = tmp_path / "begun"
+    process = start(tmp_path, sign)
+    while not sign.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    workers = children(process.pid)
+    process.kill()
+    process.wait()
+    assert workers
+    wait_until_gone(workers)
 
 
 def test_the_clock_knows_that_some_kinds_take_longer():
