@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 LEVELS = ("quick", "default", "full")
-LABELS = ("the labels", "the clean data")
+GROUNDS = ("the clean data", "the labels")
 
 
 @dataclass(frozen=True)
@@ -183,8 +183,8 @@ def best_of(estimator: Any, chosen_by: str = "the clean data", **grid: Any) -> B
     >>> [v.role for v in best_of(EPCA(), sigma=[1.0, 2.0]).variants({}, "quick")]
     ['default', 'candidate', 'candidate']
     """
-    if chosen_by not in LABELS:
-        raise ValueError(f"chosen_by={chosen_by!r} is not known: choose from {LABELS}.")
+    if chosen_by not in GROUNDS:
+        raise ValueError(f"chosen_by={chosen_by!r} is not known: choose from {GROUNDS}.")
     if not grid:
         raise ValueError("best_of needs at least one parameter with values to choose from.")
     return BestOf(as_method(estimator), grid, chosen_by)

@@ -128,11 +128,12 @@ def run(
         wanted = list(_prepare(tables, level, outcome))
         open_ = [job for job in wanted if _is_open(store.rows.get(job.row["key"]), retry)]
         try:
-            _work(open_, jobs, store, progress or Silent(), outcome)
+            Office(open_, jobs, store, progress or Silent()).work()
         except KeyboardInterrupt:
             outcome.interrupted = True
         keys = [job.row["key"] for job in wanted]
         outcome.rows = [store.rows[key] for key in keys if key in store.rows]
+        outcome.n_new = store.n_new
     return outcome
 
 
@@ -215,15 +216,11 @@ class Worker:
         self.job: Job | None = None
         self.started = 0.0
 
-    def give(self, job: Job) -> None:
-        """Start a job; the time it may take begins now."""
-        self.link.send(job.task)
-        self.job, self.started = job, time.monotonic()
-
-    def take(self) -> Job | None:
-        """End of the job."""
-        job, self.job = self.job, None
-        return job
+    def begin(self) -> None:
+        """Start the job; the time it may take begins now."""
+        self.started = time.monotonic()
+        assert self.job is not None
+        self.link.send(self.job.task)
 
     @property
     def seconds(self) -> float:
@@ -244,81 +241,104 @@ class Worker:
         return self.process.exitcode or 0
 
 
-def _work(open_: list[Job], jobs: int, store: Store, progress: Progress, outcome: Outcome) -> None:
-    """Run jobs until none is left; every one of them ends as a row."""
-    waiting = open_[::-1]
-    clock = Clock((job.kind for job in open_), jobs)
-    failed = 0
-    workers: dict[Connection, Worker] = {}
+class Office:
+    """Hands out jobs to workers until every one of them has ended as a row.
 
-    def hire() -> None:
+    Parameters
+    ----------
+    jobs : list of Job
+        What to do.
+    n_workers : int
+        How many at once.
+    store : Store
+        Where rows go.
+    progress : Progress
+        Is told after each row.
+    """
+
+    def __init__(self, jobs: list[Job], n_workers: int, store: Store, progress: Progress) -> None:
+        self.waiting = jobs[::-1]
+        self.n_jobs = len(jobs)
+        self.n_workers = min(n_workers, len(jobs))
+        self.store = store
+        self.progress = progress
+        self.clock = Clock((job.kind for job in jobs), n_workers)
+        self.workers: dict[Connection, Worker] = {}
+        self.n_failed = 0
+
+    def work(self) -> None:
+        """Do all jobs; whatever ends this ends the workers, too."""
+        with self.progress:
+            self.progress.show(0, self.n_jobs, 0, None)
+            try:
+                for _ in range(self.n_workers):
+                    self._hire()
+                while self.waiting or any(worker.job for worker in self.workers.values()):
+                    # Half a second is how late a time-out may be noticed.
+                    for link in wait(list(self.workers), timeout=0.5):
+                        self._hear(self.workers[link])  # type: ignore[index]
+                    for worker in [one for one in self.workers.values() if one.is_late]:
+                        self._give_up(worker)
+                    for worker in self.workers.values():
+                        self._hand_out(worker)
+            finally:
+                for worker in self.workers.values():
+                    with suppress(Exception):
+                        worker.stop()
+
+    def _hire(self) -> None:
         worker = Worker()
-        workers[worker.link] = worker
+        self.workers[worker.link] = worker
 
-    def replace(worker: Worker, patience: float = 0.0) -> int:
-        del workers[worker.link]
+    def _replace(self, worker: Worker, patience: float = 0.0) -> int:
+        del self.workers[worker.link]
         code = worker.stop(patience)
-        if waiting:
-            hire()
+        if self.waiting:
+            self._hire()
         return code
 
-    def keep(job: Job, result: dict[str, Any], seconds: float) -> None:
-        nonlocal failed
-        store.append(_finished(job, result))
-        outcome.n_new += 1
-        failed += "error" in result
-        clock.done(job.kind, seconds)
-        progress.show(outcome.n_new, len(open_), failed, clock.remaining())
-
-    def busy() -> bool:
-        return bool(waiting) or any(worker.job for worker in workers.values())
-
-    with progress:
-        progress.show(0, len(open_), 0, None)
+    def _hear(self, worker: Worker) -> None:
+        """A worker is ready, has a result, or has died."""
         try:
-            for _ in range(min(jobs, len(open_))):
-                hire()
-            while busy():
-                # Half a second is how late a time-out may be noticed.
-                for link in wait(list(workers), timeout=0.5):
-                    worker = workers[link]  # type: ignore[index]
-                    try:
-                        message = worker.link.recv()
-                    except (EOFError, OSError):
-                        job, seconds = worker.take(), worker.seconds
-                        code = replace(worker, patience=5.0)
-                        if not worker.is_ready:
-                            raise RuntimeError(
-                                f"A worker process ended with exit code {code} before it took "
-                                "any work. Scripts must start runs under "
-                                '`if __name__ == "__main__":`.'
-                            ) from None
-                        if job is not None:
-                            keep(job, {"error": _obituary(code)}, seconds)
-                        continue
-                    worker.is_ready = True
-                    job, seconds = worker.take(), worker.seconds
-                    if job is not None:
-                        keep(job, message, seconds)
-                for worker in [worker for worker in workers.values() if worker.is_late]:
-                    job, seconds = worker.take(), worker.seconds
-                    replace(worker)
-                    if job is not None:
-                        keep(job, {"error": f"TimeoutError: more than {job.limit:g} s"}, seconds)
-                for worker in workers.values():
-                    while worker.is_ready and worker.job is None and waiting:
-                        job = waiting.pop()
-                        try:
-                            worker.give(job)
-                        except (EOFError, BrokenPipeError, ConnectionError):
-                            waiting.append(job)
-                            break
-                        except Exception as error:  # it cannot be sent to another process
-                            keep(job, {"error": explain(error)}, 0.0)
-        finally:
-            for worker in workers.values():
-                with suppress(Exception):
-                    worker.stop()
+            result = worker.link.recv()
+        except (EOFError, OSError):
+            code = self._replace(worker, patience=5.0)
+            if not worker.is_ready:
+                raise RuntimeError(
+                    f"A worker process ended with exit code {code} before it took any work. "
+                    'Scripts must start runs under `if __name__ == "__main__":`.'
+                ) from None
+            result = {"error": _obituary(code)}
+        worker.is_ready = True
+        self._keep(worker, result)
+
+    def _give_up(self, worker: Worker) -> None:
+        self._replace(worker)
+        limit = 0.0 if worker.job is None else worker.job.limit
+        self._keep(worker, {"error": f"TimeoutError: more than {limit:g} s"})
+
+    def _hand_out(self, worker: Worker) -> None:
+        while worker.is_ready and worker.job is None and self.waiting:
+            worker.job = self.waiting.pop()
+            try:
+                worker.begin()
+            except (EOFError, BrokenPipeError, ConnectionError):  # died, which is heard of next
+                self.waiting.append(worker.job)
+                worker.job = None
+                return
+            except Exception as error:  # the cell cannot be sent to another process
+                self._keep(worker, {"error": explain(error)})
+
+    def _keep(self, worker: Worker, result: dict[str, Any]) -> None:
+        """Write the row of a worker's job, if it has one."""
+        job, worker.job = worker.job, None
+        if job is None:
+            return
+        self.store.append(_finished(job, result))
+        self.n_failed += "error" in result
+        self.clock.done(job.kind, worker.seconds)
+        left = self.clock.remaining()
+        self.progress.show(self.store.n_new, self.n_jobs, self.n_failed, left)
 
 
 def _obituary(code: int) -> str:

@@ -29,6 +29,8 @@ class Store:
     ----------
     rows : dict
         The last row of each key, in the order in which the keys came.
+    n_new : int
+        How many rows were appended since the file was opened.
     dropped : str
         What was cut off the end of the file because it was not a whole line.
 
@@ -48,6 +50,7 @@ class Store:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.rows: dict[str, Row] = {}
+        self.n_new = 0
         self.dropped = ""
         self._file = -1
 
@@ -83,6 +86,7 @@ class Store:
             )
         os.fsync(self._file)
         self.rows[row["key"]] = row
+        self.n_new += 1
 
     def _lock(self) -> None:
         try:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from robustpca.bench.declarations import Table, place
+from robustpca.bench.declarations import ByLevel, Table, place
 from robustpca.bench.store import Row, latest
 
 __all__ = ["Entry", "agreement", "summarise"]
@@ -150,7 +150,7 @@ def _sorted(entries: Iterable[Entry], table: Table) -> list[Entry]:
 def _all(part: Any) -> list[str]:
     """Labels of a part of a declaration, at any level."""
     found: dict[str, None] = {}
-    for value in (part, *vars(part).values()) if hasattr(part, "quick") else (part,):
+    for value in vars(part).values() if isinstance(part, ByLevel) else (part,):
         if isinstance(value, Mapping):
             found |= dict.fromkeys(value)
     return list(found)
