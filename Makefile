@@ -41,5 +41,5 @@ clean:
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable ".[bench,dask,hdf5,plot,report,zarr]" --group dev
+	$(BIN)/python -m pip install --quiet --editable ".[bench,cli,dask,hdf5,plot,report,zarr]" --group dev
 	touch $(READY)

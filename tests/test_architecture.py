@@ -23,6 +23,8 @@ LEVELS = [
     {"bilinear", "meta", "paths"},
     {"testing"},
     {"demo"},
+    {"bench"},
+    {"cli"},
 ]
 
 

@@ -22,7 +22,7 @@ from robustpca.datasets import reset_entries
 from robustpca.metrics import outlier_precision_recall, reconstruction_error
 from robustpca.testing import all_methods
 
-__all__ = ["main", "run"]
+__all__ = ["main", "run", "show"]
 
 IMAGE_SHAPE = (8, 8)
 N_COMPONENTS = 16  # of the vector methods; as many numbers per image as IMAGE_COMPONENTS
@@ -269,17 +269,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help="corrupt other pixels in each corrupted digit instead of the same in all",
     )
     options = parser.parse_args(arguments)
+    try:
+        show(options.out, options.n_samples, options.seed, not options.scattered)
+    except ImportError as error:
+        sys.exit(str(error))
+    except ValueError as error:
+        parser.error(str(error))
+
+
+def show(out: str | Path, n_samples: int | None = None, seed: int = 0, shared: bool = True) -> None:
+    """Run the demo and print its table.
+
+    Parameters
+    ----------
+    out, n_samples, seed, shared
+        As for `run`.
+    """
     missing = [name for name in ("matplotlib", "jinja2") if find_spec(name) is None]
     if missing:
-        sys.exit(
+        raise ImportError(
             f"The demo needs {' and '.join(missing)}, not installed here. Run "
             "`pip install 'robustpca[plot,report]'`."
         )
     started = time.perf_counter()
-    try:
-        demo = run(options.out, options.n_samples, options.seed, not options.scattered)
-    except ValueError as error:
-        parser.error(str(error))
+    demo = run(out, n_samples, seed, shared)
     print("Error of the clean digits, restored from corrupted ones; outliers found among them.\n")
     print(table(demo.results))
     print(f"\n* smallest error. Everything took {time.perf_counter() - started:.1f} s.")

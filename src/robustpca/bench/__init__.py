@@ -1,0 +1,36 @@
+"""Experiments: declare a table, run it, resume it, and read it beside the published numbers."""
+
+from robustpca.bench.declarations import (
+    LEVELS,
+    Cell,
+    MissingMethodError,
+    Source,
+    Table,
+    best_of,
+    by_level,
+    method,
+)
+from robustpca.bench.runner import Outcome, run
+from robustpca.bench.store import Store, latest, read_rows
+from robustpca.bench.summary import Entry, agreement, summarise
+from robustpca.bench.text import render
+
+__all__ = [
+    "LEVELS",
+    "Cell",
+    "Entry",
+    "MissingMethodError",
+    "Outcome",
+    "Source",
+    "Store",
+    "Table",
+    "agreement",
+    "best_of",
+    "by_level",
+    "latest",
+    "method",
+    "read_rows",
+    "render",
+    "run",
+    "summarise",
+]

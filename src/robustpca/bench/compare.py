@@ -1,0 +1,246 @@
+"""A table of your own: any data file, any transformer, without writing a declaration."""
+
+import ast
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import partial
+from importlib import import_module
+from math import isqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import PCA
+
+from robustpca.bench.declarations import Table
+from robustpca.core.linalg import Array
+from robustpca.datasets import corruptions, read
+from robustpca.metrics import reconstruction_error
+from robustpca.testing import all_methods
+
+__all__ = ["File", "comparison", "find_corruption", "find_method"]
+
+
+@dataclass(frozen=True)
+class File:
+    """Data in a file of the user; calling it reads them.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.npz`` file with ``X`` and perhaps ``y`` and ``shape``, a ``.npy`` file with samples
+        in rows or images, or a ``.csv`` file of numbers, with or without a line of names.
+    image_shape : tuple of two int, default=None
+        Height and width, if the rows are images and the file does not say so.
+    """
+
+    path: Path = field(compare=False)
+    image_shape: tuple[int, int] | None = None
+
+    def __call__(self) -> "UserData":
+        if not self.path.is_file():
+            raise FileNotFoundError(f"There is no file {self.path}.")
+        readers = {".npz": _read_npz, ".npy": _read_npy, ".csv": _read_csv}
+        kind = self.path.suffix.lower()
+        if kind not in readers:
+            raise ValueError(f"{self.path} is none of {', '.join(readers)}: convert it first.")
+        data = readers[kind](self.path)
+        shape = self.image_shape or data.image_shape
+        if data.X.ndim != 2 or data.X.size == 0 or data.X.dtype.kind not in "biuf":
+            raise ValueError(
+                f"{self.path} holds {data.X.dtype} of shape {data.X.shape}: numbers with samples "
+                "in rows are needed."
+            )
+        if not np.isfinite(data.X).all():
+            raise ValueError(f"{self.path} has entries that are not finite numbers: fill them in.")
+        if shape is not None and shape[0] * shape[1] != data.X.shape[1]:
+            raise ValueError(
+                f"Images of {shape[0]}x{shape[1]} need {shape[0] * shape[1]} features, but "
+                f"{self.path} has {data.X.shape[1]}."
+            )
+        return UserData(data.X, data.y, shape)
+
+
+@dataclass(frozen=True, eq=False)
+class UserData:
+    """Samples in rows, classes, and the shape of images."""
+
+    X: Array
+    y: Array | None = None
+    image_shape: tuple[int, int] | None = None
+
+
+def comparison(
+    data: File,
+    methods: Sequence[str],
+    corrupt: Sequence[str] = (),
+    components: Sequence[int] = (10,),
+    seeds: int = 3,
+) -> Table:
+    """Declare a table of reconstruction errors on a file.
+
+    Parameters
+    ----------
+    data : File
+        The data.
+    methods : sequence of str
+        Names for `find_method`, or 'all' for PCA and every method of this library.
+    corrupt : sequence of str, default=()
+        Corruptions for `find_corruption`; none by default.
+    components : sequence of int, default=(10,)
+        Sizes of the subspace. Methods for images get as many numbers per image, in two factors
+        as near to each other as possible.
+    seeds : int, default=3
+        Number of repetitions.
+
+    Returns
+    -------
+    table : Table
+        Called ``compare``.
+    """
+    names = [name for given in methods for name in (_everything() if given == "all" else [given])]
+    spoilers = {text: find_corruption(text) for text in corrupt} or {"": None}
+    shape = data().image_shape
+    for text, spoiler in spoilers.items():
+        if spoiler and "image_shape" in inspect.signature(spoiler).parameters and shape is None:
+            raise ValueError(f"{text} needs images: say how high and wide with --image-shape.")
+    return Table(
+        name="compare",
+        title=f"Reconstruction error on {data.path.stem}",
+        datasets={data.path.stem: data},
+        corruption=spoilers,
+        methods={name: partial(_sized, find_method(name)) for name in names},
+        vary={"n_components": list(components)},
+        score=reconstruction_error,
+        seeds=seeds,
+    )
+
+
+def find_method(name: str) -> type:
+    """A class by name: one of this library, 'PCA' for scikit-learn's, or 'module:Class'.
+
+    Examples
+    --------
+    >>> from robustpca.bench.compare import find_method
+    >>> find_method("sklearn.decomposition:NMF").__name__
+    'NMF'
+    """
+    known = {"PCA": PCA, **all_methods()}
+    if name in known:
+        return known[name]
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        near = get_close_matches(name, known, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(known)}."
+        raise ValueError(f"No method is called {name!r}. {hint} Others are given as module:Class.")
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{name} cannot be imported: {error}.") from error
+    lacking = [need for need in ("fit", "get_params", "transform") if not hasattr(found, need)]
+    if lacking or not inspect.isclass(found):
+        raise ValueError(f"{name} is not a class of transformers: it lacks {', '.join(lacking)}.")
+    return found
+
+
+def find_corruption(text: str) -> Callable[..., Any] | None:
+    """A function of `robustpca.datasets` with arguments, or None for 'none'.
+
+    Examples
+    --------
+    >>> from robustpca.bench.compare import find_corruption
+    >>> find_corruption("reset_entries:samples=0.5,shared=true").keywords
+    {'samples': 0.5, 'shared': True}
+    """
+    name, _, arguments = text.partition(":")
+    if name == "none":
+        return None
+    if name not in corruptions.__all__:
+        raise ValueError(
+            f"No corruption is called {name!r}: choose from none, "
+            f"{', '.join(sorted(corruptions.__all__))}."
+        )
+    function = getattr(corruptions, name)
+    keywords = {}
+    for part in filter(None, arguments.split(",")):
+        keyword, equals, value = part.partition("=")
+        if not equals:
+            raise ValueError(f"{part!r} in {text!r} should read name=value.")
+        keywords[keyword.strip()] = _value(value.strip())
+    allowed = [name for name in inspect.signature(function).parameters if name != "X"]
+    unknown = [name for name in keywords if name not in allowed]
+    if unknown:
+        raise ValueError(f"{name} has no {unknown[0]!r}: it takes {', '.join(allowed)}.")
+    return partial(function, **keywords)
+
+
+def _everything() -> list[str]:
+    return ["PCA", *all_methods()]
+
+
+def _sized(kind: type, n_components: int) -> Any:
+    """An estimator of this class with a subspace of this size, if it can be told."""
+    model = kind()
+    known = model.get_params(deep=False)
+    if "image_shape" in known:
+        return model.set_params(n_components=_factors(n_components))
+    return model.set_params(n_components=n_components) if "n_components" in known else model
+
+
+def _factors(number: int) -> tuple[int, int]:
+    """Two factors of a number, the smaller one first, as near to each other as possible."""
+    first = next(factor for factor in range(isqrt(number), 0, -1) if number % factor == 0)
+    return first, number // first
+
+
+def _value(text: str) -> Any:
+    known = {"true": True, "false": False, "none": None}
+    if text.lower() in known:
+        return known[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def _read_npz(path: Path) -> UserData:
+    data = read(path)
+    return UserData(data.X, data.y, data.image_shape)
+
+
+def _read_npy(path: Path) -> UserData:
+    X = np.load(path, allow_pickle=False)
+    return UserData(X.reshape(len(X), -1), None, X.shape[1:]) if X.ndim == 3 else UserData(X)
+
+
+def _read_csv(path: Path) -> UserData:
+    lines = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
+    has_names = bool(lines) and not all(map(_is_number, lines[0]))
+    rows = []
+    for number, line in enumerate(lines[has_names:], start=1 + has_names):
+        if line == [""]:
+            continue
+        wrong = [text.strip() for text in line if not _is_number(text)]
+        if wrong:
+            raise ValueError(
+                f"Line {number} of {path} has {wrong[0]!r}, which is not a number: leave out "
+                "columns of text."
+            )
+        rows.append([float(text) for text in line])
+        if len(line) != len(rows[0]):
+            raise ValueError(
+                f"Line {number} of {path} has {len(line)} entries and not {len(rows[0])}."
+            )
+    if not rows:
+        raise ValueError(f"{path} has no lines of numbers.")
+    return UserData(np.array(rows))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

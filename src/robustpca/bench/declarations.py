@@ -1,0 +1,449 @@
+"""Declarations: a published table or figure is one `Table`, and a table is data.
+
+Nothing is loaded or fitted here. A table can be listed, hashed, and taken apart into its cells,
+each of which is one fit: a data set, a corruption, a method with all its parameters, a seed.
+"""
+
+import csv
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib.resources import files
+from itertools import product
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.base import clone
+
+import robustpca
+from robustpca.bench.identity import describe, digest
+
+__all__ = [
+    "LEVELS",
+    "Cell",
+    "MissingMethodError",
+    "Source",
+    "Table",
+    "asked_for",
+    "best_of",
+    "by_level",
+    "method",
+]
+
+LEVELS = ("quick", "default", "full")
+GROUNDS = ("the clean data", "the labels")
+
+
+@dataclass(frozen=True)
+class ByLevel:
+    """A part of a declaration that depends on the level."""
+
+    quick: Any
+    default: Any
+    full: Any
+
+
+def by_level(*, quick: Any, default: Any, full: Any) -> ByLevel:
+    """A grid, a number of seeds or a data set that grows with the level.
+
+    Examples
+    --------
+    >>> from robustpca.bench import by_level
+    >>> by_level(quick=2, default=10, full=50).full
+    50
+    """
+    return ByLevel(quick, default, full)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set of the catalogue, by name; calling it loads it.
+
+    Parameters
+    ----------
+    name : str
+        Name in `robustpca.datasets.catalog`.
+    size : tuple of two int, default=None
+        Height and width of the images; None for those of the stored file.
+    n_samples : int, default=None
+        Take this many rows, evenly spaced so that all classes stay; None for all.
+    """
+
+    name: str
+    size: tuple[int, int] | None = None
+    n_samples: int | None = None
+
+    def __call__(self) -> Any:
+        # The only place where tables meet the catalogue of data sets.
+        from robustpca.datasets import load
+
+        data = load(self.name, size=self.size)
+        if self.n_samples is None or self.n_samples >= len(data.X):
+            return data
+        rows = np.linspace(0, len(data.X) - 1, self.n_samples).round().astype(int)
+        labels = None if data.y is None else data.y[rows]
+        return replace(data, X=data.X[rows], y=labels, extras={})
+
+
+class MissingMethodError(LookupError):
+    """A table asks for a method that this version of the library does not have."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An estimator of a method: the only one, its default, or a candidate to choose from."""
+
+    estimator: Any
+    role: str = "only"
+    tuned: Mapping[str, Any] = field(default_factory=dict)
+    chosen_by: str = ""
+
+
+class Method(Protocol):
+    """What stands behind a label among the methods of a table."""
+
+    def variants(self, settings: Mapping[str, Any], level: str) -> list[Variant]:
+        """The estimators to fit for these values of what the table varies."""
+        ...
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """An estimator as it is given; what the table varies is set as its parameters."""
+
+    estimator: Any
+
+    def variants(self, settings: Mapping[str, Any], level: str) -> list[Variant]:
+        return [Variant(clone(self.estimator).set_params(**settings))]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A function from what the table varies to an estimator."""
+
+    make: Callable[..., Any]
+
+    def variants(self, settings: Mapping[str, Any], level: str) -> list[Variant]:
+        return [Variant(self.make(**settings))]
+
+
+@dataclass(frozen=True)
+class Named:
+    """An estimator of this library by name, which may not be there yet."""
+
+    name: str
+    params: Mapping[str, Any]
+
+    def variants(self, settings: Mapping[str, Any], level: str) -> list[Variant]:
+        kind = getattr(robustpca, self.name, None)
+        if kind is None:
+            raise MissingMethodError(f"This version of robustpca has no {self.name}.")
+        return [Variant(kind(**self.params).set_params(**settings))]
+
+
+@dataclass(frozen=True)
+class BestOf:
+    """A method with a grid; see `best_of`."""
+
+    method: Method
+    grid: Mapping[str, Any]
+    chosen_by: str
+
+    def variants(self, settings: Mapping[str, Any], level: str) -> list[Variant]:
+        found = []
+        for plain in self.method.variants(settings, level):
+            found.append(replace(plain, role="default", chosen_by=self.chosen_by))
+            for tuned in _product(self.grid, level):
+                estimator = clone(plain.estimator).set_params(**tuned)
+                found.append(Variant(estimator, "candidate", tuned, self.chosen_by))
+        return found
+
+
+def best_of(estimator: Any, chosen_by: str = "the clean data", **grid: Any) -> BestOf:
+    """A method that is run with several values of its parameters, the best of which counts.
+
+    The choice looks at the score itself, which a user cannot do: it says what the method could
+    reach. It is therefore reported together with the basis of the choice, and the result of the
+    parameters as they are in ``estimator`` stands beside it.
+
+    Parameters
+    ----------
+    estimator : estimator, `method` or function
+        What is tuned.
+    chosen_by : {'the clean data', 'the labels'}, default='the clean data'
+        What the score knows that the method does not.
+    **grid : list, or `by_level` of lists
+        Values to try for each parameter; all combinations are.
+
+    Examples
+    --------
+    >>> from robustpca import EPCA
+    >>> from robustpca.bench import best_of
+    >>> [v.role for v in best_of(EPCA(), sigma=[1.0, 2.0]).variants({}, "quick")]
+    ['default', 'candidate', 'candidate']
+    """
+    if chosen_by not in GROUNDS:
+        raise ValueError(f"chosen_by={chosen_by!r} is not known: choose from {GROUNDS}.")
+    if not grid:
+        raise ValueError("best_of needs at least one parameter with values to choose from.")
+    return BestOf(as_method(estimator), grid, chosen_by)
+
+
+def method(name: str, **params: Any) -> Named:
+    """A method of this library by name; if it is not there, the table lists it as missing.
+
+    Examples
+    --------
+    >>> from robustpca.bench import method
+    >>> method("PCAOM", tol=1e-4).variants({"n_components": 3}, "quick")[0].estimator
+    PCAOM(n_components=3, tol=0.0001)
+    """
+    return Named(name, params)
+
+
+def as_method(value: Any) -> Method:
+    """Wrap an estimator or a function; methods stay what they are."""
+    if hasattr(value, "variants"):
+        return value
+    if hasattr(value, "get_params") and not inspect.isclass(value):
+        return Fixed(value)
+    if callable(value):
+        return Made(value)
+    raise TypeError(
+        f"{value!r} is not a method: give an estimator, best_of(...), method(...), or a function "
+        "that returns an estimator."
+    )
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One fit and its scores: the smallest thing that is run, stored and resumed."""
+
+    table: str
+    dataset: str
+    source: Callable[[], Any]
+    prepare: Callable[..., Any] | None
+    corruption: str
+    corrupt: Callable[..., Any] | None
+    settings: Mapping[str, Any]
+    method: str
+    variant: Variant
+    scores: Mapping[str, Callable[..., Any]]
+    seed: int
+
+    def identity(self) -> dict[str, Any]:
+        """All that determines the result, except for data, code and versions."""
+        return describe(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table or a figure of a paper, or of your own.
+
+    Any part may be given `by_level`.
+
+    Parameters
+    ----------
+    name : str
+        Short name, by which it is run; that of the file it stands in.
+    title : str
+        Heading.
+    datasets : mapping of str to callable
+        For each label a `Source`, or anything that returns a data set when called: an object
+        with ``X``, ``y`` and ``image_shape``.
+    methods : mapping of str to method
+        For each label an estimator, `best_of`, `method`, or a function that takes what the table
+        varies by name and returns an estimator.
+    score : callable, or mapping of str to callable
+        Called with the fitted model, the clean and the corrupted data, and with what else it
+        asks for by name: ``y``, ``mask``, ``image_shape``, ``random_state``. The first one is
+        what was published.
+    corruption : callable, or mapping of str to callable, default=None
+        Takes data, and ``image_shape`` and ``random_state`` if it asks for them; returns the
+        corrupted data and a mask, as `robustpca.datasets.reset_entries`. None for none.
+    vary : mapping of str to list, default={}
+        Parameters of the methods, and the values they take in turn.
+    prepare : callable, default=None
+        Applied to the clean data before anything else.
+    published : str, default=None
+        Name of a file beside the tables, or an absolute path: CSV with columns ``dataset``,
+        ``corruption`` (if there are several), everything varied, ``method`` and ``value``.
+    seeds : int, default=10
+        Number of repetitions; seed 0, 1, ... draws the corruption, which is the same for all
+        methods, and whatever else is random.
+    better : {'lower', 'higher'}, default='lower'
+        Which scores are good.
+    x : str, default=None
+        For a figure: what runs along its axis, one of the varied parameters or 'corruption'.
+    paper : str, default=''
+        Citation.
+    notes : sequence of str, default=()
+        Where the experiment departs from the published one, and why.
+    time_limit : float, default=600
+        Seconds after which a cell is given up and recorded as a failure.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> from sklearn.decomposition import PCA
+    >>> from robustpca import PCAOM
+    >>> from robustpca.bench import Source, Table
+    >>> from robustpca.datasets import reset_entries
+    >>> from robustpca.metrics import reconstruction_error
+    >>> table = Table(
+    ...     name="mine",
+    ...     title="Digits with wrong pixels",
+    ...     datasets={"digits": Source("digits")},
+    ...     corruption=partial(reset_entries, samples=0.2, features=0.2),
+    ...     methods={"PCA": PCA(), "PCA-OM": PCAOM()},
+    ...     vary={"n_components": [5, 10]},
+    ...     score=reconstruction_error,
+    ...     seeds=3,
+    ... )
+    >>> len(table.cells())
+    12
+    """
+
+    name: str
+    title: str
+    datasets: Any
+    methods: Mapping[str, Any]
+    score: Any
+    corruption: Any = None
+    vary: Mapping[str, Any] = field(default_factory=dict)
+    prepare: Callable[..., Any] | None = None
+    published: str | None = None
+    seeds: Any = 10
+    better: str = "lower"
+    x: str | None = None
+    paper: str = ""
+    notes: Sequence[str] = ()
+    time_limit: Any = 600.0
+
+    def __post_init__(self) -> None:
+        if not self.name.isidentifier():
+            raise ValueError(f"name={self.name!r} must do as the name of a file: letters, _.")
+        if self.better not in ("lower", "higher"):
+            raise ValueError(f"better={self.better!r} is not known: choose 'lower' or 'higher'.")
+        axes = [*self.vary, "corruption"]
+        if self.x is not None and self.x not in axes:
+            raise ValueError(f"x={self.x!r} is not varied: choose from {axes}.")
+
+    @property
+    def scores(self) -> dict[str, Callable[..., Any]]:
+        """The scores by name, the published one first."""
+        return _labelled(self.score, getattr(self.score, "__name__", "score"))
+
+    def corruptions(self, level: str = "default") -> dict[str, Callable[..., Any] | None]:
+        """The corruptions by name; the name is empty if there is only one."""
+        return _labelled(_at(self.corruption, level), "")
+
+    def sources(self, level: str = "default") -> dict[str, Callable[[], Any]]:
+        """The data sets by label."""
+        return {name: _at(source, level) for name, source in _at(self.datasets, level).items()}
+
+    def limit(self, level: str = "default") -> float:
+        """Seconds that a cell may take."""
+        return float(_at(self.time_limit, level))
+
+    def points(self, level: str = "default") -> list[dict[str, Any]]:
+        """All combinations of what the table varies."""
+        return list(_product(self.vary, level))
+
+    def cells(self, level: str = "default") -> list[Cell]:
+        """All fits of the table, those on the same corrupted data side by side."""
+        return list(self._cells(_known(level)))
+
+    def missing(self, level: str = "default") -> dict[str, str]:
+        """Labels of methods that cannot be run, and why."""
+        lacking = {}
+        for label, given in self.methods.items():
+            try:
+                as_method(_at(given, level)).variants(self.points(level)[0], level)
+            except MissingMethodError as error:
+                lacking[label] = str(error)
+        return lacking
+
+    def digest(self, level: str = "default") -> str:
+        """Hash of all cells: it changes when the declaration does."""
+        return digest([cell.identity() for cell in self.cells(level)])
+
+    def targets(self) -> dict[tuple[str, ...], float]:
+        """Published values by `place`; none if the table has none."""
+        if self.published is None:
+            return {}
+        text = files("robustpca.bench.tables").joinpath(self.published).read_text(encoding="utf-8")
+        rows = csv.DictReader(text.splitlines())
+        return {
+            place(
+                row["dataset"], row.get("corruption", ""), row["method"], self._varied(row)
+            ): float(row["value"])
+            for row in rows
+        }
+
+    def _varied(self, row: Mapping[str, str]) -> dict[str, str]:
+        return {name: row[name] for name in self.vary}
+
+    def _cells(self, level: str) -> Iterator[Cell]:
+        absent = self.missing(level)
+        fits = [
+            (settings, label, variant)
+            for settings, (label, given) in product(self.points(level), self.methods.items())
+            if label not in absent
+            for variant in as_method(_at(given, level)).variants(settings, level)
+        ]
+        spoiled = product(
+            self.sources(level).items(),
+            self.corruptions(level).items(),
+            range(int(_at(self.seeds, level))),
+        )
+        for (dataset, source), (corruption, corrupt), seed in spoiled:
+            for settings, label, variant in fits:
+                yield Cell(
+                    table=self.name,
+                    dataset=dataset,
+                    source=source,
+                    prepare=self.prepare,
+                    corruption=corruption,
+                    corrupt=corrupt,
+                    settings=settings,
+                    method=label,
+                    variant=variant,
+                    scores=self.scores,
+                    seed=seed,
+                )
+
+
+def place(
+    dataset: str, corruption: str, method: str, settings: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Where a value stands in its table; text only, so that files and declarations agree."""
+    return (dataset, corruption, method, *(str(settings[name]) for name in sorted(settings)))
+
+
+def asked_for(function: Callable[..., Any], **offers: Any) -> dict[str, Any]:
+    """Those of the offered arguments that a function has and that are not yet given to it."""
+    given = function.keywords if isinstance(function, partial) else {}
+    names = inspect.signature(function).parameters
+    return {name: value for name, value in offers.items() if name in names and name not in given}
+
+
+def _at(value: Any, level: str) -> Any:
+    return getattr(value, _known(level)) if isinstance(value, ByLevel) else value
+
+
+def _known(level: str) -> str:
+    if level not in LEVELS:
+        raise ValueError(f"level={level!r} is not known: choose from {', '.join(LEVELS)}.")
+    return level
+
+
+def _product(grid: Mapping[str, Any], level: str) -> Iterator[dict[str, Any]]:
+    values = [_at(given, level) for given in grid.values()]
+    for combination in product(*values):
+        yield dict(zip(grid, combination, strict=True))
+
+
+def _labelled(value: Any, name: str) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else {name: value}

@@ -1,0 +1,350 @@
+"""The runner: cells go to worker processes, what comes back goes to the row store.
+
+Workers are single processes, each with a pipe of its own, rather than a pool: when one hangs or
+dies, it is known which cell it had, that cell is recorded as failed, and a new worker takes its
+place. The parent alone writes rows. So a row is on disk or its cell is still to be done, whenever
+and however the program ends.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robustpca.bench.declarations import Cell, Table
+from robustpca.bench.identity import (
+    code_behind,
+    data_digest,
+    describe,
+    digest,
+    machine,
+    versions,
+)
+from robustpca.bench.progress import Clock, Progress, Silent
+from robustpca.bench.store import Row, Store
+from robustpca.bench.trial import Task, explain, serve
+
+__all__ = ["ROWS", "Outcome", "run"]
+
+ROWS = "rows.jsonl"
+# What a row says about the fit; empty if it failed.
+TIMES = ("seconds", "cpu_seconds", "iterations", "converged")
+MEMORY = ("memory_start", "memory_peak", "memory_exact")
+MEASURED = ("scores", *TIMES, *MEMORY, "warnings", "error")
+
+
+@dataclass
+class Outcome:
+    """What became of a run.
+
+    Attributes
+    ----------
+    rows : list of dict
+        Rows of all cells that are done, whether now or in an earlier run.
+    n_new : int
+        How many of them were done now.
+    missing_data, missing_methods : dict
+        For each table, what could not be run and why.
+    interrupted : bool
+        Whether Ctrl-C ended the run before all was done.
+    """
+
+    rows: list[Row] = field(default_factory=list)
+    n_new: int = 0
+    missing_data: dict[str, dict[str, str]] = field(default_factory=dict)
+    missing_methods: dict[str, dict[str, str]] = field(default_factory=dict)
+    interrupted: bool = False
+
+    def of(self, table: str) -> list[Row]:
+        """The rows of one table."""
+        return [row for row in self.rows if row["table"] == table]
+
+    @property
+    def failures(self) -> list[Row]:
+        """Rows of cells that failed."""
+        return [row for row in self.rows if row["error"]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A cell that is ready to be run: its row without the measurements, and its time limit."""
+
+    task: Task
+    row: Row
+    limit: float
+
+    @property
+    def kind(self) -> tuple[str, str, str]:
+        """Cells of one kind take about the same time."""
+        return self.row["table"], self.row["dataset"], self.row["method"]
+
+
+def run(
+    tables: Iterable[Table],
+    out: str | Path,
+    *,
+    level: str = "default",
+    jobs: int | None = None,
+    progress: Progress | None = None,
+    retry: bool = False,
+) -> Outcome:
+    """Run all cells of some tables that are not in the row store yet.
+
+    Parameters
+    ----------
+    tables : iterable of Table
+        What to run.
+    out : str or Path
+        Folder of the row store, ``rows.jsonl``.
+    level : {'quick', 'default', 'full'}, default='default'
+        Which grids, seeds and data sizes of the declarations to take.
+    jobs : int, default=None
+        Number of worker processes, each with one BLAS thread; None for one per core.
+    progress : Progress, default=None
+        Shows how the run goes; None for nothing.
+    retry : bool, default=False
+        Run cells again that have failed before. Their new rows count instead of the old ones,
+        which stay in the file.
+
+    Returns
+    -------
+    outcome : Outcome
+        Rows of all these cells, and what was missing.
+    """
+    jobs = max(1, os.cpu_count() or 1) if jobs is None else jobs
+    if jobs < 1:
+        raise ValueError(f"jobs={jobs} is not a number of processes: choose 1 or more.")
+    outcome = Outcome()
+    with Store(Path(out) / ROWS) as store:
+        wanted = list(_prepare(tables, level, outcome))
+        open_ = [job for job in wanted if _is_open(store.rows.get(job.row["key"]), retry)]
+        try:
+            Office(open_, jobs, store, progress or Silent()).work()
+        except KeyboardInterrupt:
+            outcome.interrupted = True
+        keys = [job.row["key"] for job in wanted]
+        outcome.rows = [store.rows[key] for key in keys if key in store.rows]
+        outcome.n_new = store.n_new
+    return outcome
+
+
+def _is_open(row: Row | None, retry: bool) -> bool:
+    return row is None or (retry and bool(row["error"]))
+
+
+def _prepare(tables: Iterable[Table], level: str, outcome: Outcome) -> Iterator[Job]:
+    """Jobs for all cells whose data are there; the rest is noted in the outcome."""
+    for table in tables:
+        outcome.missing_methods[table.name] = table.missing(level)
+        facts: dict[str, dict[str, Any]] = {}
+        lacking = outcome.missing_data[table.name] = {}
+        for name, source in table.sources(level).items():
+            try:
+                facts[name] = _facts(source())
+            except Exception as error:  # a data set that is not there must not stop the others
+                text = str(error) if isinstance(error, FileNotFoundError) else explain(error)
+                lacking[name] = " ".join(text.split())
+        for cell in table.cells(level):
+            if cell.dataset in facts:
+                yield _job(cell, facts[cell.dataset], table.limit(level))
+
+
+def _facts(data: Any) -> dict[str, Any]:
+    X = np.asarray(data.X)
+    return {
+        "digest": data_digest(X, data.y, data.image_shape),
+        "n_samples": X.shape[0],
+        "n_features": X.shape[1],
+        "image_shape": describe(data.image_shape),
+    }
+
+
+def _job(cell: Cell, facts: dict[str, Any], limit: float) -> Job:
+    identity = cell.identity()
+    code = code_behind(identity)
+    key = digest([identity, facts["digest"], code, versions()])
+    spoiled = [identity[name] for name in ("prepare", "corrupt", "seed")]
+    row = {
+        "key": key,
+        "table": cell.table,
+        "dataset": cell.dataset,
+        "corruption": cell.corruption,
+        "method": cell.method,
+        "role": cell.variant.role,
+        "chosen_by": cell.variant.chosen_by,
+        "settings": identity["settings"],
+        "tuned": identity["variant"]["tuned"],
+        "seed": cell.seed,
+        "estimator": identity["variant"]["estimator"],
+        "data": facts,
+        "code": code,
+    }
+    return Job(Task(cell, digest([facts["digest"], *spoiled])), row, limit)
+
+
+def _finished(job: Job, result: dict[str, Any]) -> Row:
+    """The row of a job: what was asked for, what came out, and where."""
+    return {
+        **job.row,
+        **dict.fromkeys(MEASURED),
+        **result,
+        "versions": versions(),
+        "machine": machine(),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+class Worker:
+    """A process and the job it has at the moment."""
+
+    def __init__(self) -> None:
+        context = get_context("spawn")
+        self.link, other = context.Pipe()
+        self.process = context.Process(target=serve, args=(other,), daemon=True)
+        self.process.start()
+        other.close()
+        self.is_ready = False
+        self.job: Job | None = None
+        self.started = 0.0
+
+    def begin(self) -> None:
+        """Start the job; the time it may take begins now."""
+        self.started = time.monotonic()
+        assert self.job is not None
+        self.link.send(self.job.task)
+
+    @property
+    def seconds(self) -> float:
+        """How long the job has been running."""
+        return time.monotonic() - self.started
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the job has used up its time."""
+        return self.job is not None and self.seconds > self.job.limit
+
+    def stop(self, patience: float = 0.0) -> int:
+        """End the process, at once or if it has not ended by itself, and return its exit code."""
+        self.link.close()
+        self.process.join(patience)
+        self.process.kill()
+        self.process.join()
+        return self.process.exitcode or 0
+
+
+class Office:
+    """Hands out jobs to workers until every one of them has ended as a row.
+
+    Parameters
+    ----------
+    jobs : list of Job
+        What to do.
+    n_workers : int
+        How many at once.
+    store : Store
+        Where rows go.
+    progress : Progress
+        Is told after each row.
+    """
+
+    def __init__(self, jobs: list[Job], n_workers: int, store: Store, progress: Progress) -> None:
+        self.waiting = jobs[::-1]
+        self.n_jobs = len(jobs)
+        self.n_workers = min(n_workers, len(jobs))
+        self.store = store
+        self.progress = progress
+        self.clock = Clock((job.kind for job in jobs), n_workers)
+        self.workers: dict[Connection, Worker] = {}
+        self.n_failed = 0
+
+    def work(self) -> None:
+        """Do all jobs; whatever ends this ends the workers, too."""
+        with self.progress:
+            self.progress.show(0, self.n_jobs, 0, None)
+            try:
+                for _ in range(self.n_workers):
+                    self._hire()
+                while self.waiting or any(worker.job for worker in self.workers.values()):
+                    # Half a second is how late a time-out may be noticed.
+                    for link in wait(list(self.workers), timeout=0.5):
+                        self._hear(self.workers[link])  # type: ignore[index]
+                    for worker in [one for one in self.workers.values() if one.is_late]:
+                        self._give_up(worker)
+                    for worker in self.workers.values():
+                        self._hand_out(worker)
+            finally:
+                for worker in self.workers.values():
+                    with suppress(Exception):
+                        worker.stop()
+
+    def _hire(self) -> None:
+        worker = Worker()
+        self.workers[worker.link] = worker
+
+    def _replace(self, worker: Worker, patience: float = 0.0) -> int:
+        del self.workers[worker.link]
+        code = worker.stop(patience)
+        if self.waiting:
+            self._hire()
+        return code
+
+    def _hear(self, worker: Worker) -> None:
+        """A worker is ready, has a result, or has died."""
+        try:
+            result = worker.link.recv()
+        except (EOFError, OSError):
+            code = self._replace(worker, patience=5.0)
+            if not worker.is_ready:
+                raise RuntimeError(
+                    f"A worker process ended with exit code {code} before it took any work. "
+                    'Scripts must start runs under `if __name__ == "__main__":`.'
+                ) from None
+            result = {"error": _obituary(code)}
+        worker.is_ready = True
+        self._keep(worker, result)
+
+    def _give_up(self, worker: Worker) -> None:
+        self._replace(worker)
+        limit = 0.0 if worker.job is None else worker.job.limit
+        self._keep(worker, {"error": f"TimeoutError: more than {limit:g} s"})
+
+    def _hand_out(self, worker: Worker) -> None:
+        while worker.is_ready and worker.job is None and self.waiting:
+            worker.job = self.waiting.pop()
+            try:
+                worker.begin()
+            except (EOFError, BrokenPipeError, ConnectionError):  # died, which is heard of next
+                self.waiting.append(worker.job)
+                worker.job = None
+                return
+            except Exception as error:  # the cell cannot be sent to another process
+                self._keep(worker, {"error": explain(error)})
+
+    def _keep(self, worker: Worker, result: dict[str, Any]) -> None:
+        """Write the row of a worker's job, if it has one."""
+        job, worker.job = worker.job, None
+        if job is None:
+            return
+        self.store.append(_finished(job, result))
+        self.n_failed += "error" in result
+        self.clock.done(job.kind, worker.seconds)
+        left = self.clock.remaining()
+        self.progress.show(self.store.n_new, self.n_jobs, self.n_failed, left)
+
+
+def _obituary(code: int) -> str:
+    """Why a worker died, as far as its exit code tells."""
+    if code < 0:
+        name = signal.Signals(-code).name
+        hint = "; the memory may have run out" if name == "SIGKILL" else ""
+        return f"WorkerDied: the process was ended by {name}{hint}"
+    return f"WorkerDied: the process ended with exit code {code}"

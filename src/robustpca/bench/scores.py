@@ -1,0 +1,42 @@
+"""Scores and preparations that published tables need beyond `robustpca.metrics`."""
+
+from typing import Any
+
+import numpy as np
+
+from robustpca.core.linalg import Array
+from robustpca.metrics import reconstruction_error, weighted_reconstruction_error
+
+__all__ = [
+    "mean_error",
+    "mean_error_observed",
+    "unit_pixels",
+    "weighted_error",
+    "weighted_error_observed",
+]
+
+
+def unit_pixels(X: Array) -> Array:
+    """Eight-bit pixels as numbers from 0 to 1."""
+    return X / 255
+
+
+def weighted_error(model: Any, X_clean: Array, X_corrupt: Array) -> float:
+    """Squared error of an image, averaged with the model's own weights, or equally without any."""
+    weights = getattr(model, "weights_", np.ones(len(X_clean)))
+    return weighted_reconstruction_error(model, X_clean, X_corrupt, weights)
+
+
+def mean_error(model: Any, X_clean: Array, X_corrupt: Array) -> float:
+    """Squared error of an image, averaged over all images alike."""
+    return reconstruction_error(model, X_clean, X_corrupt) / len(X_clean)
+
+
+def weighted_error_observed(model: Any, X_clean: Array, X_corrupt: Array) -> float:
+    """`weighted_error` against the images as they were given to the model."""
+    return weighted_error(model, X_corrupt, X_corrupt)
+
+
+def mean_error_observed(model: Any, X_clean: Array, X_corrupt: Array) -> float:
+    """`mean_error` against the images as they were given to the model."""
+    return mean_error(model, X_corrupt, X_corrupt)

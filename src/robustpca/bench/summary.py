@@ -1,0 +1,173 @@
+"""From rows to entries: means over seeds, choices of `best_of`, published values beside."""
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from robustpca.bench.declarations import ByLevel, Table, place
+from robustpca.bench.store import Row, latest
+
+__all__ = ["Entry", "agreement", "summarise"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One value of a table: a method at one place, over all seeds.
+
+    Numbers that do not exist are NaN. ``spread`` is the standard deviation over seeds.
+    """
+
+    dataset: str
+    corruption: str
+    settings: Mapping[str, Any]
+    method: str
+    role: str
+    tuned: Mapping[str, Any]
+    mean: float
+    spread: float
+    n_seeds: int
+    errors: tuple[str, ...]
+    n_unsettled: int
+    seconds: float
+    memory: float
+    published: float = math.nan
+    rank: int = 0
+    n_candidates: int = 0
+    chosen_by: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """Ours over the published value."""
+        return self.mean / self.published
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Where it stands, without the method."""
+        return place(self.dataset, self.corruption, "", self.settings)
+
+
+def summarise(table: Table, rows: Iterable[Row], score: str | None = None) -> list[Entry]:
+    """Entries of a table, in the order of its declaration.
+
+    Of a `best_of` there are two: the candidate with the best mean, which carries the published
+    value, and the default. Candidates that failed for some seed are chosen only if all did.
+
+    Parameters
+    ----------
+    table : Table
+        The declaration.
+    rows : iterable of dict
+        Its rows.
+    score : str, default=None
+        Which of its scores; None for the first one, to which published values belong.
+
+    Returns
+    -------
+    entries : list of Entry
+        With ``rank`` 1 for the best method at a place and 2 for the runner-up; defaults of tuned
+        methods have none.
+    """
+    main = next(iter(table.scores))
+    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in latest(rows):
+        here = place(row["dataset"], row["corruption"], row["method"], row["settings"])
+        groups[here, row["role"], str(row["tuned"])].append(row)
+    found: dict[tuple[Any, ...], list[Entry]] = defaultdict(list)
+    for (here, role, _), group in groups.items():
+        found[here, role].append(_entry(group, score or main))
+    targets = table.targets() if score in (None, main) else {}
+    entries = []
+    for (here, role), candidates in found.items():
+        chosen = min(candidates, key=lambda entry: _badness(entry, table.better))
+        chosen = replace(chosen, n_candidates=len(candidates) if role == "candidate" else 0)
+        if role != "default":
+            chosen = replace(chosen, published=targets.get(here, math.nan))
+        entries.append(chosen)
+    return _ranked(_sorted(entries, table), table.better)
+
+
+def agreement(entries: Sequence[Entry], within: float = 0.1) -> tuple[int, int]:
+    """How many entries lie within a share of the published value, and how many have one."""
+    compared = [entry for entry in entries if not math.isnan(entry.published)]
+    near = [entry for entry in compared if abs(entry.ratio - 1) <= within]
+    return len(near), len(compared)
+
+
+def _entry(rows: Sequence[Row], score: str) -> Entry:
+    first = rows[0]
+    good = [row for row in rows if not row["error"]]
+    values = [row["scores"][score] for row in good]
+    values = [math.nan if value is None else value for value in values]
+    extra = [
+        row["memory_peak"] - row["memory_start"] for row in good if row["memory_peak"] is not None
+    ]
+    return Entry(
+        dataset=first["dataset"],
+        corruption=first["corruption"],
+        settings=first["settings"],
+        method=first["method"],
+        role=first["role"],
+        tuned=first["tuned"],
+        mean=_mean(values),
+        spread=statistics.stdev(values) if len(values) > 1 else math.nan,
+        n_seeds=len(rows),
+        errors=tuple(row["error"] for row in rows if row["error"]),
+        n_unsettled=sum(row["converged"] is False for row in good),
+        seconds=_mean([row["seconds"] for row in good]),
+        memory=max(extra, default=math.nan),
+        chosen_by=first["chosen_by"],
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return statistics.fmean(values) if values else math.nan
+
+
+def _badness(entry: Entry, better: str) -> tuple[int, bool, float]:
+    mean = entry.mean if better == "lower" else -entry.mean
+    return len(entry.errors), math.isnan(mean), mean
+
+
+def _sorted(entries: Iterable[Entry], table: Table) -> list[Entry]:
+    datasets, methods = list(_all(table.datasets)), list(table.methods)
+    corruptions = list(_all(table.corruption))
+
+    def position(entry: Entry) -> tuple[Any, ...]:
+        return (
+            _index(datasets, entry.dataset),
+            _index(corruptions, entry.corruption),
+            [(type(value).__name__, value) for value in entry.settings.values()],
+            _index(methods, entry.method),
+            entry.role == "default",
+        )
+
+    return sorted(entries, key=position)
+
+
+def _all(part: Any) -> list[str]:
+    """Labels of a part of a declaration, at any level."""
+    found: dict[str, None] = {}
+    for value in vars(part).values() if isinstance(part, ByLevel) else (part,):
+        if isinstance(value, Mapping):
+            found |= dict.fromkeys(value)
+    return list(found)
+
+
+def _index(names: Sequence[str], name: str) -> int:
+    return names.index(name) if name in names else len(names)
+
+
+def _ranked(entries: Sequence[Entry], better: str) -> list[Entry]:
+    """The same entries with the places of the best two methods marked."""
+    ranks: dict[int, int] = {}
+    rivals: dict[tuple[str, ...], list[Entry]] = defaultdict(list)
+    for entry in entries:
+        if entry.role != "default" and not math.isnan(entry.mean):
+            rivals[entry.place].append(entry)
+    for group in rivals.values():
+        ordered = sorted(group, key=lambda entry: _badness(entry, better)[1:])
+        ranks |= {id(entry): rank for rank, entry in enumerate(ordered[:2], start=1)}
+    return [replace(entry, rank=ranks.get(id(entry), 0)) for entry in entries]

@@ -1,0 +1,126 @@
+"""A table as Markdown: ours beside the published value, means and spreads, what failed or lacks.
+
+It reads only the declaration and its rows.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+
+from robustpca.bench.declarations import Table
+from robustpca.bench.progress import span
+from robustpca.bench.store import Row
+from robustpca.bench.summary import Entry, agreement, summarise
+
+__all__ = ["render"]
+
+
+def render(
+    table: Table,
+    rows: Iterable[Row],
+    missing_data: Mapping[str, str] | None = None,
+    missing_methods: Mapping[str, str] | None = None,
+) -> str:
+    """A table as text that reads well as it is, and as Markdown.
+
+    Parameters
+    ----------
+    table : Table
+        The declaration.
+    rows : iterable of dict
+        Its rows.
+    missing_data, missing_methods : mapping of str to str, default=None
+        What could not be run, and why.
+
+    Returns
+    -------
+    text : str
+        The best method of a place is in bold and the runner-up underlined with underscores;
+        **time** and **MiB** are of one fit: mean seconds, and the most memory it took beyond
+        what was there before.
+    """
+    rows = list(rows)
+    lines = [f"# {table.title}", ""]
+    if table.paper:
+        lines += [table.paper, ""]
+    for score in table.scores:
+        entries = summarise(table, rows, score)
+        if len(table.scores) > 1:
+            lines += [f"## {score}", ""]
+        for (dataset, corruption), group in groupby(
+            entries, key=lambda e: (e.dataset, e.corruption)
+        ):
+            heading = " / ".join(part for part in (dataset, corruption) if part)
+            lines += [f"### {heading}" if len(table.scores) > 1 else f"## {heading}", ""]
+            lines += [*_grid(list(group)), ""]
+        near, compared = agreement(entries)
+        if compared:
+            lines += [f"{near} of {compared} values lie within 10 % of the published one.", ""]
+    lines += _remarks(table, rows, missing_data or {}, missing_methods or {})
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _grid(entries: Sequence[Entry]) -> list[str]:
+    """Lines of one block, in columns of equal width."""
+    varied = list(entries[0].settings)
+    is_published = any(not math.isnan(entry.published) for entry in entries)
+    compare = ["published", "ratio"] if is_published else []
+    heads = [*varied, "method", "ours", "±", *compare, "seeds", "time", "MiB", "remarks"]
+    body = []
+    for entry in entries:
+        mark = {1: "**", 2: "_"}.get(entry.rank, "")
+        name = f"{entry.method}, default" if entry.role == "default" else entry.method
+        cells = [*(str(value) for value in entry.settings.values()), name]
+        cells += [f"{mark}{_number(entry.mean)}{mark}", _number(entry.spread, 2)]
+        cells += [_number(entry.published), _number(entry.ratio, 3)] if is_published else []
+        cells += [str(entry.n_seeds), _time(entry.seconds), _number(entry.memory / 2**20, 3)]
+        body.append([*cells, _remark(entry)])
+    widths = [max(map(len, column)) for column in zip(heads, *body, strict=True)]
+    rule = ["-" * width for width in widths]
+    return [
+        "| " + " | ".join(f"{c:<{w}}" for c, w in zip(line, widths, strict=True)) + " |"
+        for line in (heads, rule, *body)
+    ]
+
+
+def _remark(entry: Entry) -> str:
+    remarks = []
+    if entry.n_candidates:
+        values = ", ".join(f"{name}={_value(value)}" for name, value in entry.tuned.items())
+        remarks.append(f"{values}: best of {entry.n_candidates} by {entry.chosen_by}")
+    if entry.errors:
+        remarks.append(f"{len(entry.errors)} of {entry.n_seeds} failed")
+    if entry.n_unsettled:
+        remarks.append(f"{entry.n_unsettled} not converged")
+    return "; ".join(remarks)
+
+
+def _remarks(
+    table: Table,
+    rows: Sequence[Row],
+    missing_data: Mapping[str, str],
+    missing_methods: Mapping[str, str],
+) -> list[str]:
+    lines = [f"- {note}" for note in table.notes]
+    lines += [f"- Missing data set {name}: {why}" for name, why in missing_data.items()]
+    lines += [f"- Missing method {name}: {why}" for name, why in missing_methods.items()]
+    errors = Counter((row["method"], row["error"]) for row in rows if row["error"])
+    lines += [f"- {count} cells of {name} failed: {why}" for (name, why), count in errors.items()]
+    spent = sum(row["seconds"] or 0 for row in rows)
+    versions = sorted({", ".join(f"{k} {v}" for k, v in row["versions"].items()) for row in rows})
+    if rows:
+        lines.append(f"- {len(rows)} cells, {span(spent)} in fits; {'; '.join(versions)}.")
+    return lines
+
+
+def _number(value: float, digits: int = 4) -> str:
+    return "-" if math.isnan(value) else f"{value:.{digits}g}".replace("e+0", "e")
+
+
+def _value(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _time(seconds: float) -> str:
+    return "-" if math.isnan(seconds) else f"{seconds:.3g} s"

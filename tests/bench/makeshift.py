@@ -1,0 +1,123 @@
+"""Data sets and methods for tests of the runner; workers import them by name."""
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import PCA
+
+from robustpca.bench import Table, run
+from robustpca.datasets import reset_entries
+from robustpca.metrics import reconstruction_error
+
+
+@dataclass(frozen=True)
+class Made:
+    X: Any
+    y: Any = None
+    image_shape: Any = None
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """A data set drawn anew each time, always the same for the same parameters."""
+
+    n_samples: int = 40
+    n_features: int = 6
+    seed: int = 0
+
+    def __call__(self):
+        rng = np.random.default_rng(self.seed)
+        X = rng.normal(size=(self.n_samples, self.n_features)) * np.arange(1, self.n_features + 1)
+        return Made(X, y=np.arange(self.n_samples) % 3)
+
+
+def absent():
+    raise FileNotFoundError("No file of this set. Fetch it.")
+
+
+class Slow(PCA):
+    """Takes a while, so that a run can be killed in the middle."""
+
+    def fit(self, X, y=None):
+        time.sleep(0.05)
+        return super().fit(X)
+
+
+class Failing(PCA):
+    def fit(self, X, y=None):
+        raise ValueError("no luck today")
+
+
+class Killed(PCA):
+    def fit(self, X, y=None):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Leaving(PCA):
+    def fit(self, X, y=None):
+        os._exit(3)
+
+
+class Hanging(PCA):
+    """Never comes back; leaves a sign that it has begun, if told where."""
+
+    def __init__(self, n_components=None, sign=None):
+        super().__init__(n_components)
+        self.sign = sign
+
+    def fit(self, X, y=None):
+        if self.sign is not None:
+            Path(self.sign).touch()
+        time.sleep(600)
+
+
+class Unsendable(PCA):
+    def __getstate__(self):
+        raise RuntimeError("stays at home")
+
+
+class Empty(PCA):
+    """Fits, but gives no number."""
+
+    def inverse_transform(self, X):
+        return super().inverse_transform(X) * np.inf
+
+
+class Greedy(PCA):
+    """Takes 64 MiB for a moment."""
+
+    def fit(self, X, y=None):
+        np.ones(2**23).sum()
+        return super().fit(X)
+
+
+def small_table(methods=None, **parts):
+    parts = {
+        "name": "small",
+        "title": "Small",
+        "datasets": {"cloud": Cloud()},
+        "corruption": partial(reset_entries, samples=0.2, features=0.5),
+        "methods": methods or {"PCA": PCA()},
+        "vary": {"n_components": [1, 2]},
+        "score": reconstruction_error,
+        "seeds": 2,
+        **parts,
+    }
+    return Table(**parts)
+
+
+def killable():
+    """Long enough to be killed in the middle."""
+    return small_table({"slow": Slow()}, seeds=10)
+
+
+def main(out, sign=None):
+    """What a process runs that is going to be killed."""
+    table = killable() if sign is None else small_table({"hanging": Hanging(sign=sign)})
+    run([table], out, jobs=1)

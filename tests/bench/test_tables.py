@@ -1,0 +1,80 @@
+import csv
+import math
+from importlib.resources import files
+
+import pytest
+from sklearn.base import BaseEstimator
+
+from robustpca.bench.declarations import LEVELS, Source, place
+from robustpca.bench.identity import COUNTS
+from robustpca.bench.tables import all_tables
+
+TABLES = all_tables()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_declaration_is_called_as_its_file(name):
+    assert TABLES[name].name == name
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_cells_can_be_listed_at_every_level_and_grow_with_it(name):
+    counts = [len(TABLES[name].cells(level)) for level in LEVELS]
+    assert 0 < counts[0] < counts[1] <= counts[2]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_cell_has_an_identity_of_its_own(name):
+    cells = TABLES[name].cells("quick")
+    assert len({str(cell.identity()) for cell in cells}) == len(cells)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_code_that_changes_results_is_outside_the_declarations(name):
+    # The key of a row knows the code of the library, but not that of its runner and tables.
+    for cell in TABLES[name].cells("quick"):
+        for function in (cell.prepare, cell.corrupt, *cell.scores.values()):
+            module = getattr(getattr(function, "func", function), "__module__", "")
+            assert not module.startswith("robustpca.bench") or module.endswith(".scores")
+        assert isinstance(cell.variant.estimator, BaseEstimator)
+        assert type(cell.source) is Source
+    assert "bench/scores.py" in COUNTS
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if TABLES[name].published])
+def test_published_values_and_declared_cells_are_the_same_places(name):
+    table = TABLES[name]
+    declared = {
+        place(dataset, corruption, method, point)
+        for dataset in table.sources()
+        for corruption in table.corruptions()
+        for method in table.methods
+        for point in table.points()
+    }
+    targets = table.targets()
+    assert set(targets) == declared
+    assert all(math.isfinite(value) and value > 0 for value in targets.values())
+    text = files("robustpca.bench.tables").joinpath(table.published).read_text("utf-8")
+    assert len(list(csv.DictReader(text.splitlines()))) == len(targets)
+
+
+def test_some_numbers_of_the_papers():
+    epca = TABLES["epca_table_1"].targets()
+    assert len(epca) == 5 * 3 * 9
+    assert epca["ORL", "", "EPCA", "10"] == 1.68e8
+    assert epca["COIL20", "", "PCA-AN", "50"] == 1.30e9
+    assert epca["UMIST", "", "L1PCA-NG", "30"] == 8.06e8
+    # The sum of the column "EPCA" and of the row "YALE, 30", added up by hand.
+    assert sum(v for k, v in epca.items() if k[2] == "EPCA" and k[0] == "UMIST") == pytest.approx(
+        21.68e8
+    )
+    yale = [v for k, v in epca.items() if k[0] == "YALE" and k[3] == "30"]
+    assert sum(yale) == pytest.approx(95.20e7)
+    pcaan = TABLES["pcaan_table_2"].targets()
+    assert len(pcaan) == 4 * 2 * 6
+    assert pcaan["AT&T", "raw", "PCA-AN"] == 3.56
+    assert pcaan["FERET", "0.2", "capped R2DPCA"] == 33.20
+
+
+def test_a_level_can_be_run_without_any_data():
+    assert {source.name for source in TABLES["digits"].sources("quick").values()} == {"digits"}
