@@ -117,7 +117,7 @@ def ae(shapes: list[tuple[int, int]], noises: list[float]) -> None:
         for noise in noises:
             X = frames(shape, noise)
             truth: dict[str, Any] = {}
-            for steps in (2, 4):
+            for steps in (2, 4, 7):
                 pca = PCA(
                     RANK,
                     svd_solver="randomized",

@@ -239,18 +239,27 @@ class Counter:
         """The winner among rows whose counts rounding could not tell apart."""
         if len(contenders) == 1:
             return int(contenders[0])
-        exact = self._exact_rows()
+        counts, sums, slack = self._in_groups(self.rows, contenders, _settle, self._along)
+        sums[counts > counts.min()] = -np.inf
+        tied = sums + slack >= np.max(sums - slack)
+        if np.count_nonzero(tied) == 1:
+            return int(contenders[np.argmax(tied)])
+        contenders, exact = contenders[tied], self._exact_rows()
         inverse = directed(np.sqrt(exact.map("square_norms")), self.rows.floor)[1]
+        (sums,) = self._in_groups(exact, contenders, _sum_kept, (self.usable, inverse))
+        tied = sums >= sums.max() - NEAR_TIE * len(self.usable)
+        return int(contenders[np.argmax(tied)])
+
+    def _in_groups(
+        self, rows: Rows, contenders: Array, function: Any, along: tuple[Array, ...]
+    ) -> list[Array]:
+        """Sums over all rows of a function of some directions, in double precision."""
         size = max(1, self.group_size // 2)
         results = []
         for at in range(0, len(contenders), size):
-            units = self._units(exact, contenders[at : at + size])
-            along = (self.usable, inverse)
-            results.append(exact.sum(_tally, units, self.cosine, along=along))
-        counts, sums = (np.concatenate(parts) for parts in zip(*results, strict=True))
-        sums[counts > counts.min()] = -np.inf
-        tied = sums >= sums.max() - NEAR_TIE * len(self.usable)
-        return int(contenders[np.argmax(tied)])
+            units = self._units(self._exact_rows(), contenders[at : at + size])
+            results.append(rows.sum(function, units, self.cosine, along=along))
+        return [np.concatenate(parts) for parts in zip(*results, strict=True)]
 
     def within(self, anchor: int) -> Array:
         """Rows within the largest angle of the anchor, and those without a direction."""
@@ -343,13 +352,28 @@ def _count_both(
     return ours, theirs
 
 
-def _tally(
+def _settle(
+    block: Any, usable: Array, inverse: Array, band: Array, units: Array, cosine: float
+) -> tuple[Array, Array, Array]:
+    """Far rows of each unit, and the sum of absolute cosines with the others, give or take."""
+    cosines = np.abs(block.project(units.T)).astype(np.float64) * inverse[:, None]
+    near = np.abs(cosines - cosine) <= band[:, None]
+    doubtful = np.flatnonzero(near.any(axis=1) & usable)
+    rows = block.take(doubtful)
+    lengths = np.sqrt(square_norms(rows))
+    cosines[doubtful] = np.abs(rows @ units.T) / lengths[:, None]
+    far = (cosines < cosine) & usable[:, None]
+    kept = ~far & usable[:, None]
+    sums = np.where(kept, cosines, 0.0).sum(axis=0)
+    return np.count_nonzero(far, axis=0), sums, np.where(kept, band[:, None], 0.0).sum(axis=0)
+
+
+def _sum_kept(
     block: Any, usable: Array, inverse: Array, units: Array, cosine: float
-) -> tuple[Array, Array]:
-    """Far rows of each unit, and the sum of absolute cosines with the others."""
+) -> tuple[Array]:
+    """The sum of absolute cosines of each unit with the rows that are not far."""
     cosines = np.abs(block.project(units.T)[usable]) * inverse[usable, None]
-    far = cosines < cosine
-    return np.count_nonzero(far, axis=0), np.where(far, 0.0, cosines).sum(axis=0)
+    return (np.where(cosines < cosine, 0.0, cosines).sum(axis=0),)
 
 
 def _within(
