@@ -9,7 +9,7 @@ demo: $(READY)
 	$(BIN)/python -m robustpca.demo --out build/demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(READY)
 	$(BIN)/ruff check .
