@@ -45,7 +45,7 @@ class Slow(PCA):
     """Takes a while, so that a run can be killed in the middle."""
 
     def fit(self, X, y=None):
-        time.sleep(0.05)
+        time.sleep(0.2)
         return super().fit(X)
 
 
