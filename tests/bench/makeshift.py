@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,15 @@ from robustpca.bench import Table, run
 from robustpca.datasets import reset_entries
 from robustpca.metrics import reconstruction_error
 
+N_CELLS = 12  # of the table that is run and killed
+
 
 @dataclass(frozen=True)
 class Made:
     X: Any
     y: Any = None
     image_shape: Any = None
+    extras: Any = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -37,15 +40,34 @@ class Cloud:
         return Made(X, y=np.arange(self.n_samples) % 3)
 
 
+def drawn(random_state=7):
+    """A data set that is another one for each seed, and says so."""
+    X = np.random.default_rng(random_state).normal(size=(20, 4))
+    return Made(X, extras={"seed": random_state})
+
+
 def absent():
     raise FileNotFoundError("No file of this set. Fetch it.")
 
 
-class Slow(PCA):
-    """Takes a while, so that a run can be killed in the middle."""
+class Gated(PCA):
+    """Waits while there is a gate in its way, so that a run can be stopped at a known cell."""
 
     def fit(self, X, y=None):
-        time.sleep(0.2)
+        path = os.environ.get("GATE")
+        while path and Path(path).read_text() == str(self.n_components):
+            time.sleep(0.005)
+        return super().fit(X)
+
+
+class Counting(PCA):
+    """Counts how often it was fitted, here and in all clones."""
+
+    times = []
+
+    def fit(self, X, y=None):
+        self.times.append(len(X))
+        time.sleep(0.05 if len(self.times) == 1 else 0)
         return super().fit(X)
 
 
@@ -113,8 +135,13 @@ def small_table(methods=None, **parts):
 
 
 def killable():
-    """Long enough to be killed in the middle."""
-    return small_table({"slow": Slow()}, seeds=10)
+    """Cells that can be stopped before each value of ``n_components``."""
+    return small_table(
+        {"gated": Gated()},
+        datasets={"cloud": Cloud(n_features=N_CELLS)},
+        vary={"n_components": list(range(1, N_CELLS + 1))},
+        seeds=1,
+    )
 
 
 def main(out, sign=None):

@@ -10,7 +10,7 @@ import robustpca
 from robustpca import EPCA, PCAOM
 from robustpca.bench import best_of, by_level, method
 from robustpca.bench.declarations import asked_for
-from robustpca.bench.scores import mean_error, unit_pixels
+from robustpca.bench.scores.errors import mean_error, unit_pixels
 from robustpca.datasets import occlude_blocks, reset_entries
 
 

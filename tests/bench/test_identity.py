@@ -19,6 +19,7 @@ from robustpca.bench.identity import (
     machine,
     versions,
 )
+from robustpca.bench.scores.errors import mean_error
 from robustpca.core.losses import HuberLoss
 from robustpca.datasets import reset_entries
 
@@ -106,6 +107,11 @@ def test_code_of_this_library_others_and_modules_without_a_version():
     found = code_behind(describe([PCA(), EPCA(), Placed(1, "")]))
     assert set(found) == {"robustpca", "sklearn", __name__}
     assert found["sklearn"] == versions()["scikit-learn"]
+
+
+def test_scores_of_tables_count_one_by_one():
+    found = code_behind(describe([PCA(), mean_error]))
+    assert set(found) == {"robustpca", "sklearn", mean_error.__module__}
 
 
 def test_facts_about_the_machine_hold_neither_names_nor_paths():

@@ -8,7 +8,7 @@ from pathlib import Path
 import makeshift
 import numpy as np
 import pytest
-from makeshift import Cloud, small_table
+from makeshift import N_CELLS, Cloud, small_table
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 
@@ -16,19 +16,19 @@ from robustpca import EPCA, GLRAM
 from robustpca.bench import read_rows, run
 from robustpca.bench.progress import Bar, Clock, Lines
 from robustpca.bench.runner import ROWS
+from robustpca.bench.shown import curve
 from robustpca.bench.trial import explain, measure, spoil
 from robustpca.datasets import reset_entries
 from robustpca.metrics import reconstruction_error
 
-N_CELLS = 20  # of the table that is run and killed
 
-
-def start(*arguments):
+def start(*arguments, **environment):
     """A process that runs `makeshift.main`."""
     folder = str(Path(makeshift.__file__).parent)
     code = "import sys; sys.path.insert(0, sys.argv[1]); import makeshift; "
     code += "makeshift.main(*sys.argv[2:])"
-    return subprocess.Popen([sys.executable, "-c", code, folder, *map(str, arguments)])
+    command = [sys.executable, "-c", code, folder, *map(str, arguments)]
+    return subprocess.Popen(command, env=os.environ | environment)
 
 
 def wait_until_gone(pids):
@@ -192,6 +192,44 @@ def test_scores_get_labels_mask_and_seed():
     assert scores == {"all": 8 * 3 + 1000 * 2 + 10000 * 3}
 
 
+def seed_of_data(model, X_clean, X_corrupt, extras):
+    return float(extras["seed"])
+
+
+def fit_seconds(model, X_clean, X_corrupt, seconds):
+    return seconds
+
+
+def shapes(model, X_clean, X_corrupt, image_shape):
+    return curve(model.explained_variance_, model.explained_variance_)
+
+
+def test_data_may_be_drawn_anew_for_each_seed():
+    cells = small_table(datasets={"drawn": makeshift.drawn}, score=seed_of_data, seeds=3).cells()
+    found = [measure(cell, spoil(cell))["scores"]["seed_of_data"] for cell in cells]
+    assert found == [0, 0, 1, 1, 2, 2]
+
+
+def test_the_first_seed_shows_its_curves():
+    cells = small_table(shows={"variance": shapes, "nothing": nothing}, seeds=2).cells()
+    first, last = (measure(cells[at], spoil(cells[at]))["shown"] for at in (0, -1))
+    assert list(first) == ["variance"]
+    assert first["variance"]["kind"] == "curve"
+    assert last == {}
+
+
+def test_of_several_fits_the_shortest_counts():
+    makeshift.Counting.times.clear()
+    table = small_table({"counting": makeshift.Counting()}, score=fit_seconds, repeats=3)
+    result = measure(table.cells()[0], spoil(table.cells()[0]))
+    assert len(makeshift.Counting.times) == 3
+    assert result["scores"]["fit_seconds"] == result["seconds"] < 0.05
+
+
+def nothing(model, X_clean, X_corrupt):
+    return None
+
+
 def test_open_seeds_and_image_shapes_are_filled_in():
     images = small_table({"GLRAM": GLRAM((1, 2))}, vary={}, seeds=1).cells()[0]
     spoiled = spoil(images)
@@ -239,31 +277,41 @@ def test_a_number_of_jobs_below_one_is_refused(tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_killed_at_any_moment_and_started_again_it_gives_the_same_rows(tmp_path):
-    whole, pieces = tmp_path / "whole", tmp_path / "pieces"
+    whole, pieces, gate = tmp_path / "whole", tmp_path / "pieces", tmp_path / "gate"
     outcome = run([makeshift.killable()], whole, jobs=2)
     assert len(outcome.rows) == n_lines(whole) == N_CELLS
     assert not outcome.failures
     # Before the first row, by Ctrl-C, in the middle, and just before the end.
-    moments = [(0, signal.SIGKILL), (3, signal.SIGINT), (10, signal.SIGKILL)]
-    n_ended = 0
+    moments = [(0, signal.SIGKILL), (3, signal.SIGINT), (7, signal.SIGKILL)]
     for n_rows, how in [*moments, (N_CELLS - 1, signal.SIGKILL)]:
-        process = start(pieces)
-        while n_lines(pieces) < N_CELLS:
-            if n_lines(pieces) >= n_rows and children(process.pid):
-                break
+        gate.write_text(str(n_rows + 1))  # the next cell waits there
+        process = start(pieces, GATE=str(gate))
+        while n_lines(pieces) < n_rows or not children(process.pid):
             assert process.poll() is None
-            time.sleep(0.002)
+            time.sleep(0.005)
         workers = children(process.pid)
         process.send_signal(how)
         # After Ctrl-C `run` returns what is done, and the script ends as always.
         assert process.wait(timeout=20) in (0, -how)
-        kept = n_lines(pieces)
-        assert n_rows <= kept
         wait_until_gone(workers)
-        assert n_lines(pieces) == kept
-        n_ended += kept < N_CELLS
-    # On a busy machine the last row may be there before a signal is.
-    assert n_ended >= 1
+        assert n_lines(pieces) == n_rows
+    gate.write_text("")
+    assert start(pieces, GATE=str(gate)).wait() == 0
+    assert n_lines(pieces) == N_CELLS
+    assert results(pieces) == results(whole)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_killed_without_any_order_and_started_again_it_gives_the_same_rows(tmp_path, rng):
+    whole, pieces = tmp_path / "whole", tmp_path / "pieces"
+    run([makeshift.killable()], whole, jobs=1)
+    for delay in rng.uniform(0, 0.1, size=3):
+        process = start(pieces)
+        while process.poll() is None and not children(process.pid):
+            time.sleep(0.002)
+        time.sleep(delay)
+        process.kill()
+        process.wait()
     assert start(pieces).wait() == 0
     assert n_lines(pieces) == N_CELLS
     assert results(pieces) == results(whole)

@@ -3,6 +3,7 @@
 from robustpca.bench.declarations import (
     LEVELS,
     Cell,
+    Claim,
     MissingMethodError,
     Source,
     Table,
@@ -18,6 +19,7 @@ from robustpca.bench.text import render
 __all__ = [
     "LEVELS",
     "Cell",
+    "Claim",
     "Entry",
     "MissingMethodError",
     "Outcome",

@@ -22,6 +22,7 @@ from robustpca.bench.identity import describe, digest
 __all__ = [
     "LEVELS",
     "Cell",
+    "Claim",
     "MissingMethodError",
     "Source",
     "Table",
@@ -84,6 +85,39 @@ class Source:
         rows = np.linspace(0, len(data.X) - 1, self.n_samples).round().astype(int)
         labels = None if data.y is None else data.y[rows]
         return replace(data, X=data.X[rows], y=labels, extras={})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A sentence of a paper that the rows of a table can support or contradict.
+
+    A method is better than its rivals at a place of the table if it is in the mean over seeds
+    and in a paired test over the same seeds. Parameters that a table chooses are chosen for all
+    methods alike.
+
+    Parameters
+    ----------
+    text : str
+        What the paper says, in our words.
+    method : str
+        Label of the method that should be better.
+    against : sequence of str, default=()
+        Labels of its rivals; all other methods by default.
+    where : mapping of str to sequence, default={}
+        Where it should be: ``dataset``, ``corruption`` or something varied, and the values to
+        which the claim is limited. Everywhere by default.
+    score : str, default=None
+        Which score of the table; None for the first.
+    better : {'lower', 'higher'}, default=None
+        Which scores are good; None for what the table says.
+    """
+
+    text: str
+    method: str
+    against: Sequence[str] = ()
+    where: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    score: str | None = None
+    better: str | None = None
 
 
 class MissingMethodError(LookupError):
@@ -230,6 +264,8 @@ class Cell:
     method: str
     variant: Variant
     scores: Mapping[str, Callable[..., Any]]
+    shows: Mapping[str, Callable[..., Any]]
+    repeats: int
     seed: int
 
     def identity(self) -> dict[str, Any]:
@@ -251,14 +287,19 @@ class Table:
         Heading.
     datasets : mapping of str to callable
         For each label a `Source`, or anything that returns a data set when called: an object
-        with ``X``, ``y`` and ``image_shape``.
+        with ``X``, ``y`` and ``image_shape``. If it takes ``random_state``, it is called with
+        the seed of the cell, else the data are the same for all seeds.
     methods : mapping of str to method
         For each label an estimator, `best_of`, `method`, or a function that takes what the table
         varies by name and returns an estimator.
     score : callable, or mapping of str to callable
         Called with the fitted model, the clean and the corrupted data, and with what else it
-        asks for by name: ``y``, ``mask``, ``image_shape``, ``random_state``. The first one is
-        what was published.
+        asks for by name: ``y``, ``mask``, ``image_shape``, ``random_state``, ``extras`` (what
+        else the data set holds) and ``seconds`` (of the fit). The first one is what was
+        published.
+    shows : mapping of str to callable, default={}
+        Pictures and curves: functions like scores that return what `robustpca.bench.shown`
+        makes, or None. They are called for the first seed alone, and go into its rows.
     corruption : callable, or mapping of str to callable, default=None
         Takes data, and ``image_shape`` and ``random_state`` if it asks for them; returns the
         corrupted data and a mask, as `robustpca.datasets.reset_entries`. None for none.
@@ -275,13 +316,19 @@ class Table:
     better : {'lower', 'higher'}, default='lower'
         Which scores are good.
     x : str, default=None
-        For a figure: what runs along its axis, one of the varied parameters or 'corruption'.
+        For a figure: what runs along its axis, one of the varied parameters, 'corruption' or
+        'dataset'.
     paper : str, default=''
         Citation.
     notes : sequence of str, default=()
         Where the experiment departs from the published one, and why.
     time_limit : float, default=600
         Seconds after which a cell is given up and recorded as a failure.
+    repeats : int, default=1
+        How often each cell is fitted; the shortest time counts. A table of times needs 2, since
+        the first fit of a process also loads libraries and compiled code.
+    claims : sequence of Claim, default=()
+        What the paper concludes from the table.
 
     Examples
     --------
@@ -320,15 +367,24 @@ class Table:
     paper: str = ""
     notes: Sequence[str] = ()
     time_limit: Any = 600.0
+    shows: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    repeats: int = 1
+    claims: Sequence[Claim] = ()
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
             raise ValueError(f"name={self.name!r} must do as the name of a file: letters, _.")
         if self.better not in ("lower", "higher"):
             raise ValueError(f"better={self.better!r} is not known: choose 'lower' or 'higher'.")
-        axes = [*self.vary, "corruption"]
+        axes = [*self.vary, "corruption", "dataset"]
         if self.x is not None and self.x not in axes:
             raise ValueError(f"x={self.x!r} is not varied: choose from {axes}.")
+        named = {name for claim in self.claims for name in (claim.method, *claim.against)}
+        if not named <= set(self.methods):
+            raise ValueError(
+                f"A claim is about {', '.join(sorted(named - set(self.methods)))}, but the table "
+                f"has {', '.join(self.methods)}."
+            )
 
     @property
     def scores(self) -> dict[str, Callable[..., Any]]:
@@ -411,6 +467,8 @@ class Table:
                     method=label,
                     variant=variant,
                     scores=self.scores,
+                    shows=self.shows,
+                    repeats=self.repeats,
                     seed=seed,
                 )
 

@@ -30,7 +30,9 @@ __all__ = ["code_behind", "data_digest", "describe", "digest", "machine", "versi
 
 # Parts of the library that cannot change a result: they start, store and show.
 ASIDE = ("cli.py", "demo.py", "plot.py", "bench/")
-COUNTS = ("bench/scores.py", "bench/trial.py")
+COUNTS = ("bench/trial.py",)
+# Scores of tables count one by one: a new one must not make all rows old.
+SCORES = "robustpca.bench.scores"
 
 
 def digest(description: Any) -> str:
@@ -133,18 +135,19 @@ def code_behind(description: Any) -> dict[str, str]:
     """What code the classes and functions of a description run: versions or hashes.
 
     This library counts by the hash of its code, without comments and docstrings, so that results
-    are never taken over from code that has changed. Other packages count by their version, and
-    modules without one by their hash.
+    are never taken over from code that has changed; of the scores of its tables, those that are
+    used. Other packages count by their version, and modules without one by their hash.
     """
     found = {"robustpca": library_digest()}
     for address in _addresses(description):
         module = sys.modules.get(address.partition(":")[0])
         root = address.partition(":")[0].partition(".")[0]
-        if root in (*found, "builtins") or module is None:
+        is_score = address.startswith(SCORES)
+        if module is None or (root in (*found, "builtins") and not is_score):
             continue
         version = getattr(sys.modules[root], "__version__", None)
         file = getattr(module, "__file__", None)
-        if version is None and file:
+        if (version is None or is_score) and file:
             found[module.__name__] = _source_digest(Path(file))
         else:
             found[root] = str(version)

@@ -39,7 +39,7 @@ ROWS = "rows.jsonl"
 # What a row says about the fit; empty if it failed.
 TIMES = ("seconds", "cpu_seconds", "iterations", "converged")
 MEMORY = ("memory_start", "memory_peak", "memory_exact")
-MEASURED = ("scores", *TIMES, *MEMORY, "warnings", "error")
+MEASURED = ("scores", "shown", *TIMES, *MEMORY, "warnings", "error")
 
 
 @dataclass

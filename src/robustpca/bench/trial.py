@@ -10,8 +10,10 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import connection, parent_process
 from pathlib import Path
 from typing import Any
@@ -44,11 +46,12 @@ class Spoiled:
     mask: Array
     y: Any
     image_shape: Any
+    extras: Mapping[str, Any] = field(default_factory=dict)
 
 
 def spoil(cell: Cell) -> Spoiled:
     """Load, prepare and corrupt the data of a cell; the same for all methods of a seed."""
-    data = cell.source()
+    data = cell.source(**asked_for(cell.source, random_state=cell.seed))
     X = np.asarray(data.X)
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     X = X if cell.prepare is None else cell.prepare(X)
@@ -57,37 +60,40 @@ def spoil(cell: Cell) -> Spoiled:
         X_corrupt, mask = X.copy(), np.zeros(X.shape, dtype=bool)
     else:
         X_corrupt, mask = cell.corrupt(X, **asked_for(cell.corrupt, **offers))
-    return Spoiled(X, X_corrupt, mask, data.y, data.image_shape)
+    extras = getattr(data, "extras", {})
+    return Spoiled(X, X_corrupt, mask, data.y, data.image_shape, extras)
 
 
 def measure(cell: Cell, spoiled: Spoiled) -> dict[str, Any]:
     """Fit the estimator of a cell to the corrupted data and score it.
 
-    Time and memory are those of ``fit`` alone, with one BLAS thread. ``memory_start`` and
+    Time and memory are those of ``fit`` alone, with one BLAS thread; of several fits the time is
+    that of the shortest, the memory that of the last. ``memory_start`` and
     ``memory_peak`` are bytes of resident memory of the whole process, just before and at most
     during the fit, so their difference is what the fit needed beyond data and libraries; Linux
     counts to within some hundred kB. Where the system cannot forget an earlier peak (Linux can),
     the peak is that of all cells of this process so far, and ``memory_exact`` is false.
     """
     model = _settled(cell, spoiled)
+    times = []
     with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        gauge = MemoryGauge()
-        started, used = time.perf_counter(), time.process_time()
-        model.fit(spoiled.X_corrupt)
-        seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - used
-        memory = gauge.read()
-        scores = {
-            name: _number(
-                score(model, spoiled.X, spoiled.X_corrupt, **_asked(score, cell, spoiled))
-            )
-            for name, score in cell.scores.items()
-        }
+        for _ in range(cell.repeats):
+            gauge = MemoryGauge()
+            started, used = time.perf_counter(), time.process_time()
+            model.fit(spoiled.X_corrupt)
+            times.append((time.perf_counter() - started, time.process_time() - used))
+            memory = gauge.read()
+        seconds, cpu_seconds = min(times)
+        ask = partial(_ask, cell, spoiled, model, seconds)
+        scores = {name: _number(ask(score)) for name, score in cell.scores.items()}
+        shown = {} if cell.seed else {name: ask(show) for name, show in cell.shows.items()}
     name, first = next(iter(scores.items()))
     if first is None:
         raise ArithmeticError(f"{name} is not a finite number")
     return {
         "scores": scores,
+        "shown": {name: exhibit for name, exhibit in shown.items() if exhibit is not None},
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,
         "iterations": _iterations(model),
@@ -168,14 +174,18 @@ def _settled(cell: Cell, spoiled: Spoiled) -> Any:
     return model.set_params(**given)
 
 
-def _asked(score: Any, cell: Cell, spoiled: Spoiled) -> dict[str, Any]:
-    return asked_for(
+def _ask(cell: Cell, spoiled: Spoiled, model: Any, seconds: float, score: Any) -> Any:
+    """Call a score with what it asks for."""
+    offers = asked_for(
         score,
         y=spoiled.y,
         mask=spoiled.mask,
         image_shape=spoiled.image_shape,
         random_state=cell.seed,
+        extras=spoiled.extras,
+        seconds=seconds,
     )
+    return score(model, spoiled.X, spoiled.X_corrupt, **offers)
 
 
 def _number(value: Any) -> float | None:

@@ -6,7 +6,7 @@ from sklearn.decomposition import PCA
 
 from robustpca import GLRAM, PCAAN, PCAOM, R2DPCA
 from robustpca.bench.declarations import Source, Table, best_of, by_level
-from robustpca.bench.scores import (
+from robustpca.bench.scores.errors import (
     mean_error,
     mean_error_observed,
     unit_pixels,

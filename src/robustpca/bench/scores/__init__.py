@@ -1,0 +1,1 @@
+"""Scores, preparations and pictures that tables need beyond `robustpca.metrics`, by subject."""
