@@ -12,7 +12,7 @@ from typing import Any
 
 from robustpca.bench.formats import number
 
-__all__ = ["COLOURS", "Line", "draw_lines", "draw_points", "swatch"]
+__all__ = ["COLOURS", "Line", "draw_lines", "draw_points", "spans_decades", "swatch"]
 
 COLOURS = 10
 WIDTH, HEIGHT = 360.0, 250.0
@@ -84,20 +84,31 @@ class Axis:
         if self.is_log:
             first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
             every = max(1, math.ceil((last - first) / 5))
-            return [(10.0**power, _power(power)) for power in range(first, last + 1, every)]
+            powers = [(10.0**power, _power(power)) for power in range(first, last + 1, every)]
+            return powers if len(powers) > 2 else self._between(first, last)
         step = _step((self.high - self.low) / 4)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         return [(i * step, number(i * step)) for i in range(first, last + 1)]
+
+    def _between(self, first: int, last: int) -> list[tuple[float, str]]:
+        """Ticks of a scale of few powers of ten, also at 2 and 5 times these."""
+        found = [
+            factor * 10.0**power for power in range(first - 1, last + 1) for factor in (1, 2, 5)
+        ]
+        return [(value, number(value)) for value in found if self.low <= value <= self.high]
 
     def _scaled(self, value: float) -> float:
         return math.log10(value) if self.is_log else value
 
 
-def draw_lines(lines: Sequence[Line], x_name: str, y_name: str, title: str) -> str:
+def draw_lines(
+    lines: Sequence[Line], x_name: str, y_name: str, title: str, is_log: bool | None = None
+) -> str:
     """A chart of lines.
 
-    A scale is logarithmic if its values are positive and span decades; positions that are not
-    numbers are spaced evenly in the order in which they come.
+    A scale is logarithmic if its values are positive and span decades, unless ``is_log`` says so
+    or not for the values; positions that are not numbers are spaced evenly in the order in which
+    they come.
 
     Examples
     --------
@@ -107,15 +118,32 @@ def draw_lines(lines: Sequence[Line], x_name: str, y_name: str, title: str) -> s
     ('<svg', True)
     """
     places, names = _places([x for line in lines for x in line.x])
-    across = _axis(list(places.values()), LEFT, WIDTH - RIGHT, names)
+    if names:
+        across = Axis(-0.3, len(names) - 0.7, LEFT, WIDTH - RIGHT, names=names)
+    else:
+        positions = list(places.values())
+        across = _axis(positions, LEFT, WIDTH - RIGHT, spans_decades(positions))
     values = [y for line in lines for y in line.y]
-    if not _is_log(values):  # bands may reach below zero, where a logarithm cannot follow
+    is_log = spans_decades(values) if is_log is None else is_log
+    if not is_log:  # bands may reach below zero, where a logarithm cannot follow
         values += [end for line in lines for end in _ends(line)]
-    up = _axis(values, HEIGHT - BOTTOM, TOP, ())
+    up = _axis(values, HEIGHT - BOTTOM, TOP, is_log)
     parts = [_frame(across, up, x_name, y_name)]
     parts += [_band(line, places, across, up) for line in lines if line.spread]
     parts += [_line(line, places, across, up) for line in lines]
     return _svg(parts, title)
+
+
+def spans_decades(values: Sequence[float]) -> bool:
+    """Whether values are positive and so far apart that only a logarithmic scale shows them all.
+
+    Examples
+    --------
+    >>> from robustpca.bench.charts import spans_decades
+    >>> spans_decades([1, 10, 100]), spans_decades([0, 10, 100]), spans_decades([1, 2])
+    (True, False, False)
+    """
+    return bool(values) and min(values) > 0 and max(values) / min(values) >= DECADES
 
 
 def draw_points(x: Sequence[float], y: Sequence[float], labels: Sequence[int], title: str) -> str:
@@ -172,16 +200,10 @@ def _places(values: Iterable[Any]) -> tuple[dict[str, float], tuple[str, ...]]:
     return numbers, ()
 
 
-def _is_log(values: Sequence[float]) -> bool:
-    return bool(values) and min(values) > 0 and max(values) / min(values) >= DECADES
-
-
-def _axis(values: Sequence[float], start: float, end: float, names: Sequence[str]) -> Axis:
-    if names:
-        return Axis(-0.3, len(names) - 0.7, start, end, names=names)
+def _axis(values: Sequence[float], start: float, end: float, is_log: bool) -> Axis:
     low, high = min(values, default=0.0), max(values, default=1.0)
-    if _is_log(values):
-        room = (high / low) ** 0.04
+    if is_log:
+        room = max(high / low, 1.1) ** 0.04
         return Axis(low / room, high * room, start, end, is_log=True)
     room = (0.05 * (high - low)) or 0.1 * abs(high) or 1.0
     return Axis(low - room, high + room, start, end)

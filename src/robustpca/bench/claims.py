@@ -246,7 +246,10 @@ def _evidence(contests: Sequence[Contest], n_rivals: int, lacking: Sequence[str]
         seeds = sorted({contest.n_seeds for contest in contests if contest.n_seeds})
         span = "0" if not seeds else "-".join(map(str, dict.fromkeys((seeds[0], seeds[-1]))))
         holm = "" if everywhere else ", Holm's correction"
-        text += f", significantly at {len(sure)} (Wilcoxon over {span} seeds{holm})"
+        worse = len(_surely(contests, better=False))
+        text += f", significantly at {len(sure)}"
+        text += f", significantly worse at {worse}" if worse else ""
+        text += f" (Wilcoxon over {span} seeds{holm})"
         some = sum(contest.is_exact for contest in contests)
         text += f", {some} of them deterministic" if some else ""
     draws = sum(contest.n_seeds for contest in contests)
@@ -258,9 +261,9 @@ def _evidence(contests: Sequence[Contest], n_rivals: int, lacking: Sequence[str]
         if len(margins) > 1:
             text += f" in the median, {_percent(min(margins))} to {_percent(max(margins))}"
     sentences = [text]
-    worse = [contest for contest in contests if contest.margin <= 0]
-    if worse and won:
-        sentences.append(f"Not better at {_listed(worse)}")
+    lost = [contest for contest in contests if contest.margin <= 0]
+    if lost and won:
+        sentences.append(f"Not better at {_listed(lost)}")
     unsure = [contest for contest in won if contest not in sure and not contest.is_open]
     if unsure:
         sentences.append(f"Better, but not significantly, at {_listed(unsure)}")
@@ -274,7 +277,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:+.2g} %".replace("+0 %", "0 %")
+    return f"{100 * share:+.2g}\N{NO-BREAK SPACE}%"
 
 
 def _listed(contests: Sequence[Contest]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from robustpca.bench.charts import Line, draw_lines, draw_points, swatch
+from robustpca.bench.charts import Line, draw_lines, draw_points, spans_decades, swatch
 from robustpca.bench.declarations import Table, place
 from robustpca.bench.formats import label, parameters, position
 from robustpca.bench.store import Row
@@ -43,8 +43,9 @@ class Figure:
 
     @property
     def size(self) -> int:
-        """Characters it takes on a page, about."""
-        return sum(len(caption) + len(drawn) + 120 for caption, drawn in self.panels) + 500
+        """Bytes it takes on a page at most, tags and headings included."""
+        texts = [self.title, *(text for pair in self.panels + self.legend for text in pair)]
+        return 500 + sum(len(escape(text).encode()) + 80 for text in texts)
 
 
 def chart(table: Table, entries: Sequence[Entry], score: str) -> Figure | None:
@@ -71,23 +72,17 @@ def chart(table: Table, entries: Sequence[Entry], score: str) -> Figure | None:
     for entry in entries:
         panels[_aside(entry, table.x)].append(entry)
     styles = {name: index for index, name in enumerate(table.methods)}
-    kinds: dict[tuple[str, str], tuple[int, str]] = {}
-    drawn = []
-    for caption, group in panels.items():
-        lines = list(_lines(group, table.x, styles))
-        if lines:
-            drawn.append((caption, draw_lines(lines, table.x, score, f"{score}, {caption}")))
-            kinds |= {(line.label, line.kind): (line.style, line.kind) for line in lines}
-    legend = tuple((swatch(*style), name) for (name, _), style in sorted_by_style(kinds))
-    return Figure(f"{score} by {table.x}", tuple(drawn), legend) if drawn else None
-
-
-def sorted_by_style(
-    kinds: Mapping[tuple[str, str], tuple[int, str]],
-) -> list[tuple[tuple[str, str], tuple[int, str]]]:
-    """Legend entries in the order of the methods, ours first, then default and published."""
-    order = ("curve", "ours", "default", "published")
-    return sorted(kinds.items(), key=lambda item: (item[1][0], order.index(item[1][1])))
+    drawn = {caption: list(_lines(group, table.x, styles)) for caption, group in panels.items()}
+    drawn = {caption: lines for caption, lines in drawn.items() if lines}
+    values = [[y for line in lines for y in line.y] for lines in drawn.values()]
+    # All panels have the same kind of scale, or they could not be compared.
+    is_log = any(map(spans_decades, values)) and min(map(min, values)) > 0
+    charts = tuple(
+        (caption, draw_lines(lines, table.x, score, f"{score}, {caption}", is_log))
+        for caption, lines in drawn.items()
+    )
+    lines = [line for group in drawn.values() for line in group]
+    return Figure(f"{score} by {table.x}", charts, _legend(lines)) if charts else None
 
 
 def exhibits(table: Table, rows: Iterable[Row]) -> list[Figure]:
@@ -172,6 +167,13 @@ def _lines(entries: Sequence[Entry], x: str, styles: Mapping[str, int]) -> Itera
             )
 
 
+def _legend(lines: Iterable[Line]) -> tuple[tuple[str, str], ...]:
+    """What the lines mean: methods in their order, ours first, then default and published."""
+    order = ("curve", "ours", "default", "published")
+    known = {(line.style, order.index(line.kind), line.label) for line in lines}
+    return tuple((swatch(style, order[kind]), name) for style, kind, name in sorted(known))
+
+
 def _known(facts: Mapping[str, Any]) -> tuple[Any, ...]:
     """What tells an entry from others, and also the row of one seed."""
     names = ("dataset", "corruption", "method", "settings")
@@ -184,7 +186,10 @@ def _figure(
     title = f"{show}: {where}"
     curves = []
     panels = []
-    for caption, row, exhibit in group:
+    # What was chosen comes before the default.
+    for caption, row, exhibit in sorted(
+        group, key=lambda one: (styles.get(one[1]["method"], 0), one[1]["role"] == "default")
+    ):
         style = styles.get(row["method"], len(styles))
         if exhibit["kind"] == "curve":
             step = math.ceil(len(exhibit["x"]) / MOST_CORNERS)
@@ -199,13 +204,12 @@ def _figure(
             panels.append((caption, _image(exhibit, f"{title}, {caption}")))
     if curves:
         panels.append(("", draw_lines(curves, "", show, title)))
-    legend = tuple((swatch(line.style, line.kind), line.label) for line in curves)
-    return Figure(title, tuple(panels), legend)
+    return Figure(title, tuple(panels), _legend(curves))
 
 
 def _image(exhibit: Mapping[str, Any], title: str) -> str:
     """A picture; small ones are enlarged by whole numbers, so that pixels stay squares."""
-    zoom = max(1, 128 // max(exhibit["width"], exhibit["height"]))
+    zoom = max(1, min(220 // exhibit["width"], 160 // exhibit["height"]))
     return (
         f'<img width="{zoom * exhibit["width"]}" height="{zoom * exhibit["height"]}" '
         f'alt="{escape(title)}" src="data:image/png;base64,{exhibit["png"]}">'

@@ -1,9 +1,11 @@
 """The page of a report: from tables and rows to one HTML file that stands alone."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 from importlib.util import find_spec
 from typing import Any
 
@@ -22,6 +24,7 @@ __all__ = ["LIMIT", "render_page"]
 
 LIMIT = 10_000_000  # bytes of a page
 SHORT = 40  # entries up to which all details of a table are open
+FEW = 6  # figures of rows that are open
 OWN = "Experiments of this library"
 
 
@@ -70,7 +73,7 @@ class Section:
     table: Table
     blocks: Sequence[Block]
     findings: Sequence[Finding]
-    errors: Sequence[tuple[str, str, str, int]]
+    errors: dict[tuple[str, str], Counter[str]]
     missing_data: dict[str, str]
     missing_methods: dict[str, str]
     n_cells: int
@@ -109,7 +112,7 @@ def render_page(tables: Sequence[Table], outcome: Outcome) -> str:
     facts = _facts(sections, outcome)
     # Without exhibits first: what room is left is theirs.
     plain = _rendered(sections, facts, *within(figures, 0))
-    return _rendered(sections, facts, *within(figures, LIMIT - len(plain.encode()) - 100_000))
+    return _rendered(sections, facts, *within(figures, LIMIT - len(plain.encode())))
 
 
 def _rendered(
@@ -131,38 +134,35 @@ def _rendered(
     names = ("label", "number", "parameters", "remark", "time", "value")
     environment.filters |= {name: getattr(formats, name) for name in names}
     environment.filters["span"] = span
+    environment.filters["prose"] = lambda text: Markup(_with_code(text))
     environment.filters["drawn"] = Markup  # charts and pictures, which escape their own texts
     environment.tests["nan"] = math.isnan
     template = environment.get_template("report.html")
-    return template.render(sections=sections, kept=kept, lost=lost, short=SHORT, **facts)
+    return template.render(sections=sections, kept=kept, lost=lost, short=SHORT, few=FEW, **facts)
 
 
 def _section(table: Table, outcome: Outcome) -> Section:
     rows = outcome.of(table.name)
     blocks = [_block(table, rows, score) for score in table.scores]
     near, compared = agreement(blocks[0].entries)
-    errors = Counter(
-        (
-            row["method"],
-            formats.position(row["dataset"], row["corruption"], row["settings"]),
-            row["error"],
-        )
-        for row in rows
-        if row["error"]
-    )
+    failures = [row for row in rows if row["error"]]
+    errors: dict[tuple[str, str], Counter[str]] = {}
+    for row in failures:
+        where = formats.position(row["dataset"], row["corruption"], row["settings"])
+        errors.setdefault((row["method"], row["error"]), Counter())[where] += 1
     flag = {"quick": " --quick", "full": " --full"}.get(outcome.level, "")
     is_known = all_tables().get(table.name) is table
     return Section(
         table=table,
         blocks=blocks,
         findings=evaluate(table, rows),
-        errors=[(*facts, count) for facts, count in errors.items()],
+        errors=errors,
         missing_data=outcome.missing_data.get(table.name, {}),
         missing_methods=outcome.missing_methods.get(table.name, {}),
         n_cells=len(table.cells(outcome.level)),
         n_rows=len(rows),
         n_seeds=len({row["seed"] for row in rows}),
-        n_failed=sum(errors.values()),
+        n_failed=len(failures),
         n_near=near,
         n_compared=compared,
         seconds=sum(row["seconds"] or 0.0 for row in rows),
@@ -196,6 +196,11 @@ def _facts(sections: Sequence[Section], outcome: Outcome) -> dict[str, Any]:
         ),
         "colours": range(COLOURS),
     }
+
+
+def _with_code(text: str) -> str:
+    """Text as HTML; what stands between backquotes is code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _machine(facts: dict[str, Any]) -> str:

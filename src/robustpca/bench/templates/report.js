@@ -34,7 +34,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
-// Paper shows what is folded, and links open what they point into.
+// Paper shows what is folded.
 window.addEventListener("beforeprint", () => {
   for (const fold of document.querySelectorAll("details")) fold.open = true;
 });
