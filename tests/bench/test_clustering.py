@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+from sklearn.metrics import adjusted_rand_score
+
+from robustpca import RPCA, LaplacianEigenmaps
+from robustpca.bench.scores.clustering import (
+    best_accuracy,
+    best_error,
+    best_mutual_information,
+    best_rand_index,
+    coordinates,
+    mean_accuracy,
+    mean_error,
+)
+from robustpca.datasets import make_low_rank_plus_sparse
+
+
+@pytest.fixture
+def blobs(rng):
+    y = np.repeat(np.arange(4), 15)
+    return rng.normal(scale=0.1, size=(60, 6)) + 5 * np.eye(4, 6)[y], y
+
+
+def test_far_apart_classes_are_found_without_error(blobs):
+    X, y = blobs
+    model = PCA(3).fit(X)
+    assert best_accuracy(model, X, X, y, 0) == 1
+    assert best_error(model, X, X, y, 0) == 0
+    assert best_mutual_information(model, X, X, y, 0) == pytest.approx(1)
+    assert best_rand_index(model, X, X, y, 0) == 1
+
+
+def test_the_mean_counts_bad_runs_and_the_best_run_does_not_look_at_labels(rng):
+    X = rng.normal(size=(60, 5))
+    y = rng.integers(5, size=60)
+    model = PCA(5).fit(X)
+    starts = np.random.RandomState(3).randint(2**31 - 1, size=8)
+    fits = [KMeans(5, n_init=1, random_state=start).fit(model.transform(X)) for start in starts]
+    chosen = min(fits, key=lambda fit: fit.inertia_)
+    assert best_rand_index(model, X, X, y, 3, n_runs=8) == adjusted_rand_score(y, chosen.labels_)
+    assert mean_accuracy(model, X, X, y, 3, n_runs=8) != best_accuracy(model, X, X, y, 3, n_runs=8)
+    total = mean_accuracy(model, X, X, y, 3, n_runs=8) + mean_error(model, X, X, y, 3, n_runs=8)
+    assert total == pytest.approx(1)
+
+
+def test_coordinates_keep_the_distances_of_the_low_rank_part():
+    X = make_low_rank_plus_sparse(40, 30, random_state=0).X
+    model = RPCA().fit(X)
+    codes = coordinates(model, X)
+    np.testing.assert_allclose(pdist(codes), pdist(model.low_rank_), atol=1e-6)
+
+
+def test_an_embedding_is_taken_as_it_is(blobs):
+    X, _ = blobs
+    model = LaplacianEigenmaps(2, n_neighbors=30).fit(X)
+    np.testing.assert_array_equal(coordinates(model, X), model.embedding_)
