@@ -51,7 +51,7 @@ def test_worse_everywhere_does_not_hold():
     rows = rows_of(new=8.0, old=6.0, older=7.0)
     finding = judge(rows)
     assert finding.verdict == "does not hold"
-    assert "at 0 of 1 place," in finding.evidence
+    assert "at 0 of 1 place, significantly at 0, significantly worse at 1" in finding.evidence
     assert "best in 0 of 10 draws" in finding.evidence
 
 
@@ -98,7 +98,7 @@ def test_the_best_rival_counts_not_all_rivals_together():
 def test_nine_seeds_are_too_few():
     finding = judge(rows_of(9, new=5.0, old=6.0, older=7.0))
     assert finding.verdict == "too few seeds"
-    assert "at 1 of 1 place" in finding.evidence
+    assert "at 1 of 1 place (9 seeds: too few for a test)" in finding.evidence
 
 
 def test_only_seeds_count_that_all_have():

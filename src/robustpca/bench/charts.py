@@ -16,7 +16,7 @@ __all__ = ["COLOURS", "Line", "draw_lines", "draw_points", "spans_decades", "swa
 
 COLOURS = 10
 WIDTH, HEIGHT = 360.0, 250.0
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 10.0, 10.0, 40.0
+RIGHT, TOP, BOTTOM = 10.0, 10.0, 40.0
 # Around the origin, to be moved where a value is; a circle is drawn by two arcs.
 MARKERS = (
     "M-3.2 0a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0 -6.4 0z",
@@ -86,7 +86,7 @@ class Axis:
             every = max(1, math.ceil((last - first) / 5))
             powers = [(10.0**power, _power(power)) for power in range(first, last + 1, every)]
             return powers if len(powers) > 2 else self._between(first, last)
-        step = _step((self.high - self.low) / 4)
+        step = _step((self.high - self.low) / 5)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         return [(i * step, number(i * step)) for i in range(first, last + 1)]
 
@@ -118,16 +118,19 @@ def draw_lines(
     ('<svg', True)
     """
     places, names = _places([x for line in lines for x in line.x])
-    if names:
-        across = Axis(-0.3, len(names) - 0.7, LEFT, WIDTH - RIGHT, names=names)
-    else:
-        positions = list(places.values())
-        across = _axis(positions, LEFT, WIDTH - RIGHT, spans_decades(positions))
     values = [y for line in lines for y in line.y]
     is_log = spans_decades(values) if is_log is None else is_log
     if not is_log:  # bands may reach below zero, where a logarithm cannot follow
         values += [end for line in lines for end in _ends(line)]
     up = _axis(values, HEIGHT - BOTTOM, TOP, is_log)
+    # Room for the name of the axis and the longest number beside it.
+    left = 26 + 6.5 * max((len(text) for _, text in up.ticks()), default=0)
+    positions = list(places.values())
+    across = (
+        Axis(-0.3, len(names) - 0.7, left, WIDTH - RIGHT, names=names)
+        if names
+        else _axis(positions, left, WIDTH - RIGHT, spans_decades(positions))
+    )
     parts = [_frame(across, up, x_name, y_name)]
     parts += [_band(line, places, across, up) for line in lines if line.spread]
     parts += [_line(line, places, across, up) for line in lines]
@@ -225,7 +228,9 @@ def _frame(across: Axis, up: Axis, x_name: str, y_name: str) -> str:
     for value, text in up.ticks():
         y = up.at(value)
         parts.append(f'<path class="grid" d="M{across.start:g} {y:.1f}H{across.end:g}"/>')
-        parts.append(f'<text x="{LEFT - 6:g}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
+        parts.append(
+            f'<text x="{across.start - 6:g}" y="{y + 4:.1f}" text-anchor="end">{text}</text>'
+        )
     for value, text in across.ticks():
         x = across.at(value)
         parts.append(f'<path class="tick" d="M{x:.1f} {up.start:g}v4"/>')

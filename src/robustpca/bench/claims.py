@@ -240,18 +240,7 @@ def _evidence(contests: Sequence[Contest], n_rivals: int, lacking: Sequence[str]
     sure = won if everywhere else _surely(contests, better=True)
     against = "its rival" if n_rivals == 1 else f"all {n_rivals} rivals"
     text = f"Better than {against} at {len(won)} of {_count(len(contests), 'place')}"
-    if all(contest.is_exact for contest in contests):
-        text += " (deterministic: compared exactly)"
-    else:
-        seeds = sorted({contest.n_seeds for contest in contests if contest.n_seeds})
-        span = "0" if not seeds else "-".join(map(str, dict.fromkeys((seeds[0], seeds[-1]))))
-        holm = "" if everywhere else ", Holm's correction"
-        worse = len(_surely(contests, better=False))
-        text += f", significantly at {len(sure)}"
-        text += f", significantly worse at {worse}" if worse else ""
-        text += f" (Wilcoxon over {span} seeds{holm})"
-        some = sum(contest.is_exact for contest in contests)
-        text += f", {some} of them deterministic" if some else ""
+    text += _tested(contests, sure, everywhere)
     draws = sum(contest.n_seeds for contest in contests)
     wins = sum(contest.n_won for contest in contests)
     text += f"; best in {wins} of {_count(draws, 'draw')}"
@@ -272,12 +261,33 @@ def _evidence(contests: Sequence[Contest], n_rivals: int, lacking: Sequence[str]
     return ". ".join(sentences) + "."
 
 
+def _tested(contests: Sequence[Contest], sure: Sequence[Contest], everywhere: bool) -> str:
+    """How sure the evidence is, and by what test."""
+    if all(contest.is_exact for contest in contests):
+        return " (deterministic: compared exactly)"
+    seeds = sorted({contest.n_seeds for contest in contests if contest.n_seeds})
+    if not seeds:
+        return ""
+    span = _count(seeds[-1], "seed") if seeds[0] == seeds[-1] else f"{seeds[0]}-{seeds[-1]} seeds"
+    if seeds[-1] < ENOUGH:
+        return f" ({span}: too few for a test)"
+    worse = len(_surely(contests, better=False))
+    text = f", significantly at {len(sure)}"
+    text += f", significantly worse at {worse}" if worse else ""
+    holm = "" if everywhere else ", Holm's correction"
+    text += f" (Wilcoxon over {span}{holm})"
+    n_exact = sum(contest.is_exact for contest in contests)
+    return text + (f", {n_exact} of them deterministic" if n_exact else "")
+
+
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:+.2g}\N{NO-BREAK SPACE}%"
+    percent = 100 * share
+    text = f"{percent:+.2g}" if abs(percent) < 99.5 else f"{percent:+.0f}"
+    return f"{text}\N{NO-BREAK SPACE}%"
 
 
 def _listed(contests: Sequence[Contest]) -> str:

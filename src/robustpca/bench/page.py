@@ -40,7 +40,12 @@ class Block:
     @property
     def is_published(self) -> bool:
         """Whether there is something to compare with."""
-        return any(not math.isnan(entry.published) for entry in self.entries)
+        return self.agreement[1] > 0
+
+    @property
+    def agreement(self) -> tuple[int, int]:
+        """How many values lie within a tenth of the published one, and how many have one."""
+        return agreement(self.entries)
 
     @property
     def is_corrupted(self) -> bool:
@@ -144,7 +149,7 @@ def _rendered(
 def _section(table: Table, outcome: Outcome) -> Section:
     rows = outcome.of(table.name)
     blocks = [_block(table, rows, score) for score in table.scores]
-    near, compared = agreement(blocks[0].entries)
+    agreements = [block.agreement for block in blocks]
     failures = [row for row in rows if row["error"]]
     errors: dict[tuple[str, str], Counter[str]] = {}
     for row in failures:
@@ -163,8 +168,8 @@ def _section(table: Table, outcome: Outcome) -> Section:
         n_rows=len(rows),
         n_seeds=len({row["seed"] for row in rows}),
         n_failed=len(failures),
-        n_near=near,
-        n_compared=compared,
+        n_near=sum(near for near, _ in agreements),
+        n_compared=sum(compared for _, compared in agreements),
         seconds=sum(row["seconds"] or 0.0 for row in rows),
         command=f"robustpca bench {table.name}{flag}" if is_known else "",
         figures=exhibits(table, rows),

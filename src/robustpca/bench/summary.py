@@ -74,7 +74,7 @@ def summarise(
     rows : iterable of dict
         Its rows.
     score : str, default=None
-        Which of its scores; None for the first one, to which published values belong.
+        Which of its scores; None for the first one.
     better : {'lower', 'higher'}, default=None
         Which values are good; None for what the table and its claims say.
 
@@ -84,8 +84,7 @@ def summarise(
         With ``rank`` 1 for the best method at a place and 2 for the runner-up; defaults of tuned
         methods have none.
     """
-    main = next(iter(table.scores))
-    score = score or main
+    score = score or next(iter(table.scores))
     better = better or direction(table, score)
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in latest(rows):
@@ -94,7 +93,7 @@ def summarise(
     found: dict[tuple[Any, ...], list[Entry]] = defaultdict(list)
     for (here, role, _), group in groups.items():
         found[here, role].append(_entry(group, score))
-    targets = table.targets() if score == main else {}
+    targets = table.targets(score)
     entries = []
     for (here, role), candidates in found.items():
         chosen = min(candidates, key=lambda entry: _badness(entry, better))
