@@ -125,7 +125,9 @@ def test_the_command_to_repeat_is_given_for_tables_of_this_library():
     assert "<code>robustpca bench digits --quick</code>" in render_page(
         [all_tables()["digits"]], outcome
     )
-    assert "robustpca bench small" not in render_page([small_table()], outcome)
+    own = render_page([small_table()], outcome)
+    assert "robustpca bench small" not in own
+    assert "<h1>Robust PCA: a comparison</h1>" in own
 
 
 def test_pictures_that_do_not_fit_are_left_out_with_a_sentence(monkeypatch, text):

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from importlib.util import find_spec
 from typing import Any
@@ -25,6 +26,7 @@ __all__ = ["LIMIT", "render_page"]
 LIMIT = 10_000_000  # bytes of a page
 SHORT = 40  # entries up to which all details of a table are open
 FEW = 6  # figures of rows that are open
+TITLE = "tables and figures of the papers, run again"
 OWN = "Experiments of this library"
 
 
@@ -37,32 +39,32 @@ class Block:
     entries: Sequence[Entry]
     chart: Figure | None
 
-    @property
+    @cached_property
     def is_published(self) -> bool:
         """Whether there is something to compare with."""
         return self.agreement[1] > 0
 
-    @property
+    @cached_property
     def agreement(self) -> tuple[int, int]:
         """How many values lie within a tenth of the published one, and how many have one."""
         return agreement(self.entries)
 
-    @property
+    @cached_property
     def is_corrupted(self) -> bool:
         """Whether corruptions have names."""
         return any(entry.corruption for entry in self.entries)
 
-    @property
+    @cached_property
     def varied(self) -> list[str]:
         """Names of what is varied."""
         return list(self.entries[0].settings) if self.entries else []
 
-    @property
+    @cached_property
     def columns(self) -> dict[str, bool]:
         """Names of the columns, and whether they are of default parameters."""
         return {formats.label(entry): entry.role == "default" for entry in self.entries}
 
-    @property
+    @cached_property
     def lines(self) -> list[tuple[Entry, dict[str, Entry]]]:
         """For each place one of its entries, and all of them by column."""
         places: dict[tuple[str, ...], dict[str, Entry]] = {}
@@ -187,7 +189,9 @@ def _facts(sections: Sequence[Section], outcome: Outcome) -> dict[str, Any]:
     for section in sections:
         papers.setdefault(section.table.paper or OWN, []).append(section)
     dates = sorted(row["finished"][:10] for row in outcome.rows if row.get("finished"))
+    is_of_papers = any(section.table.paper for section in sections)
     return {
+        "title": f"Robust PCA: {TITLE if is_of_papers else 'a comparison'}",
         "papers": papers,
         "level": outcome.level,
         "interrupted": outcome.interrupted,

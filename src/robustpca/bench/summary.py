@@ -198,6 +198,8 @@ def _best_two(entries: Iterable[Entry], better: str, name: str) -> dict[int, int
             rivals[entry.place].append(entry)
     ranks: dict[int, int] = {}
     for group in rivals.values():
-        ordered = sorted(group, key=lambda entry: getattr(entry, name), reverse=better == "higher")
-        ranks |= {id(entry): rank for rank, entry in enumerate(ordered[:2], start=1)}
+        ordered = sorted((getattr(entry, name) for entry in group), reverse=better == "higher")
+        # Equal values share a rank: two firsts, no second.
+        found = {id(entry): 1 + ordered.index(getattr(entry, name)) for entry in group}
+        ranks |= {key: rank for key, rank in found.items() if rank <= 2}
     return ranks

@@ -7,12 +7,12 @@ for (const table of document.querySelectorAll("table.sortable")) {
   const valueOf = (row, column) => {
     const cell = row.cells[column];
     const text = cell.dataset.v ?? cell.textContent.trim();
-    const number = Number.parseFloat(text);
-    return { text, number, isEmpty: text === "" || text === "-" || text === "nan",
-             isNumber: /^[-+]?[\d.]/.test(text) && !Number.isNaN(number) };
+    return { text, number: Number(text), isEmpty: ["", "-", "nan"].includes(text) };
   };
   const compare = (a, b) =>
-    a.isNumber && b.isNumber ? a.number - b.number : a.text.localeCompare(b.text, "en", { numeric: true });
+    Number.isNaN(a.number - b.number)
+      ? a.text.localeCompare(b.text, "en", { numeric: true })
+      : a.number - b.number;
   heads.forEach((head, column) => {
     const button = document.createElement("button");
     button.type = "button";
