@@ -15,7 +15,7 @@ from robustpca.bench.scores.clustering import (
 from robustpca.bench.scores.times import seconds_of_fit
 from robustpca.datasets import make_graph_clusters
 
-SIZES = by_level(quick=[10], default=[5, 10, 20], full=[5, 10, 20, 30, 50])
+SIZES = by_level(quick=[10, 40], default=[10, 20, 40], full=[5, 10, 20, 30, 40, 50])
 SHARES = by_level(quick=[0.1, 0.9], default=[0.1, 0.5, 0.9], full=[0.1, 0.3, 0.5, 0.7, 0.9])
 BY_LABELS = "the labels"
 
