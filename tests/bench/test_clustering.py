@@ -5,8 +5,9 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score
 
-from robustpca import RPCA, LaplacianEigenmaps
+from robustpca import GLPCA, RPCA, LaplacianEigenmaps
 from robustpca.bench.scores.clustering import (
+    approximation,
     best_accuracy,
     best_error,
     best_mutual_information,
@@ -14,6 +15,7 @@ from robustpca.bench.scores.clustering import (
     coordinates,
     mean_accuracy,
     mean_error,
+    partitions,
 )
 from robustpca.datasets import make_low_rank_plus_sparse
 
@@ -57,3 +59,22 @@ def test_an_embedding_is_taken_as_it_is(blobs):
     X, _ = blobs
     model = LaplacianEigenmaps(2, n_neighbors=30).fit(X)
     np.testing.assert_array_equal(coordinates(model, X), model.embedding_)
+
+
+def test_the_approximation_of_an_embedding_weighs_its_columns_by_the_loadings(blobs):
+    X, y = blobs
+    model = GLPCA(3, beta=0.5).fit(X)
+    low_rank = model.inverse_transform(model.embedding_)
+    codes = approximation(model, X)
+    np.testing.assert_allclose(pdist(codes), pdist(low_rank), atol=1e-8)
+    assert np.abs(pdist(codes) - pdist(model.embedding_)).max() > 1
+    # Runs of one kind are not taken for runs of the other.
+    own = partitions(model, X, 4, 1, 0)
+    assert partitions(model, X, 4, 1, 0, of=approximation)[0].inertia != own[0].inertia
+    assert best_error(model, X, X, y, 0, of=approximation) == 0
+
+
+def test_the_approximation_of_other_models_is_what_they_are_scored_by(blobs):
+    X, _ = blobs
+    model = PCA(3).fit(X)
+    np.testing.assert_array_equal(approximation(model, X), model.transform(X))

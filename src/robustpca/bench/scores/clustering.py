@@ -1,9 +1,11 @@
 """How well k-means on what a model makes of the data finds the classes.
 
 The papers run k-means on reconstructed data, on codes or on a low-rank part. All are the same up
-to a rotation, so that k-means runs on as few coordinates as hold all distances.
+to a rotation, so that k-means runs on as few coordinates as hold all distances. An embedding with
+orthonormal columns is another thing than the low-rank approximation that its loadings make of it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,6 +18,7 @@ from robustpca.core.linalg import Array
 from robustpca.metrics import clustering_accuracy
 
 __all__ = [
+    "approximation",
     "best_accuracy",
     "best_error",
     "best_mutual_information",
@@ -48,14 +51,30 @@ def coordinates(model: Any, X: Array) -> Array:
     return np.asarray(model.transform(X) if embedding is None else embedding)
 
 
+def approximation(model: Any, X: Array) -> Array:
+    """As `coordinates`, but of the low-rank approximation that an embedding stands for."""
+    if not hasattr(model, "loadings_"):
+        return coordinates(model, X)
+    left, values, _ = np.linalg.svd(model.loadings_, full_matrices=False)
+    return np.asarray(model.embedding_ @ (left * values))
+
+
+Features = Callable[[Any, Array], Array]
+
+
 def partitions(
-    model: Any, X: Array, n_clusters: int, n_runs: int, random_state: int
+    model: Any,
+    X: Array,
+    n_clusters: int,
+    n_runs: int,
+    random_state: int,
+    of: Features = coordinates,
 ) -> list[Partition]:
     """Runs of k-means, each from one random start; those of a model are made once."""
     runs = _found.setdefault(model, {})
-    key = (id(X), n_clusters, n_runs, random_state)
+    key = (id(X), n_clusters, n_runs, random_state, of)
     if key not in runs:
-        codes = coordinates(model, X)
+        codes = of(model, X)
         starts = np.random.RandomState(random_state).randint(2**31 - 1, size=n_runs)
         fits = [KMeans(n_clusters, n_init=1, random_state=start).fit(codes) for start in starts]
         runs[key] = [Partition(fit.labels_, fit.inertia_) for fit in fits]
@@ -78,34 +97,58 @@ def mean_error(
 
 
 def best_accuracy(
-    model: Any, X_clean: Array, X_corrupt: Array, y: Array, random_state: int, n_runs: int = 10
+    model: Any,
+    X_clean: Array,
+    X_corrupt: Array,
+    y: Array,
+    random_state: int,
+    n_runs: int = 10,
+    of: Features = coordinates,
 ) -> float:
     """Share of samples in the right cluster, of the run of k-means with the lowest inertia."""
-    return clustering_accuracy(y, _best(model, X_corrupt, y, random_state, n_runs))
+    return clustering_accuracy(y, _best(model, X_corrupt, y, random_state, n_runs, of))
 
 
 def best_error(
-    model: Any, X_clean: Array, X_corrupt: Array, y: Array, random_state: int, n_runs: int = 10
+    model: Any,
+    X_clean: Array,
+    X_corrupt: Array,
+    y: Array,
+    random_state: int,
+    n_runs: int = 10,
+    of: Features = coordinates,
 ) -> float:
     """Share of samples in a wrong cluster, of the run of k-means with the lowest inertia."""
-    return 1 - best_accuracy(model, X_clean, X_corrupt, y, random_state, n_runs)
+    return 1 - best_accuracy(model, X_clean, X_corrupt, y, random_state, n_runs, of)
 
 
 def best_mutual_information(
-    model: Any, X_clean: Array, X_corrupt: Array, y: Array, random_state: int, n_runs: int = 10
+    model: Any,
+    X_clean: Array,
+    X_corrupt: Array,
+    y: Array,
+    random_state: int,
+    n_runs: int = 10,
+    of: Features = coordinates,
 ) -> float:
     """Normalised mutual information of that run, with the geometric mean of the entropies."""
-    labels = _best(model, X_corrupt, y, random_state, n_runs)
+    labels = _best(model, X_corrupt, y, random_state, n_runs, of)
     return float(normalized_mutual_info_score(y, labels, average_method="geometric"))
 
 
 def best_rand_index(
-    model: Any, X_clean: Array, X_corrupt: Array, y: Array, random_state: int, n_runs: int = 10
+    model: Any,
+    X_clean: Array,
+    X_corrupt: Array,
+    y: Array,
+    random_state: int,
+    n_runs: int = 10,
+    of: Features = coordinates,
 ) -> float:
     """Adjusted Rand index of that run."""
-    return float(adjusted_rand_score(y, _best(model, X_corrupt, y, random_state, n_runs)))
+    return float(adjusted_rand_score(y, _best(model, X_corrupt, y, random_state, n_runs, of)))
 
 
-def _best(model: Any, X: Array, y: Array, random_state: int, n_runs: int) -> Array:
+def _best(model: Any, X: Array, y: Array, random_state: int, n_runs: int, of: Features) -> Array:
     runs = partitions(model, X, len(np.unique(y)), n_runs, random_state)
     return min(runs, key=lambda run: run.inertia).labels
