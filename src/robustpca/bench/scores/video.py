@@ -16,6 +16,7 @@ from robustpca.metrics import foreground_scores
 
 __all__ = [
     "OneClass",
+    "SomeSamples",
     "background_error",
     "block_error",
     "f_measure",
@@ -47,6 +48,22 @@ class OneClass:
     def __call__(self) -> Any:
         data = self.source()
         return data.taken(data.y == self.label)
+
+
+@dataclass(frozen=True)
+class SomeSamples:
+    """A share of the samples of a data set, in their order, drawn anew for each seed."""
+
+    source: Callable[..., Any]
+    share: float
+
+    def __call__(self, random_state: int = 0) -> Any:
+        data = self.source()
+        n_samples = len(data.X)
+        rng = np.random.default_rng(random_state)
+        return data.taken(
+            np.sort(rng.choice(n_samples, round(self.share * n_samples), replace=False))
+        )
 
 
 def restored(model: Any, X: Array) -> Array:

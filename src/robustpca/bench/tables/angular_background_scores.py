@@ -8,10 +8,10 @@ from sklearn.decomposition import PCA
 from robustpca import EMPCA, RPCA, AngularEmbedding, GrassmannAverage
 from robustpca.bench.declarations import Claim, Source, Table, best_of, by_level
 from robustpca.bench.scores.video import (
+    SomeSamples,
     background_error,
     f_measure,
     ghost_error,
-    percent_kept,
     precision,
     recall,
     triptych,
@@ -22,9 +22,9 @@ RIVALS = ("PCA", "EM PCA", "Inexact ALM", "TGA")
 
 
 def video(name: str) -> object:
-    """A video, of which the quick level takes 100 frames at half their size."""
-    few = Source(name, size=(60, 80), n_samples=100)
-    return by_level(quick=few, default=Source(name), full=Source(name))
+    """Half of the frames of a video; at the quick level a quarter, at half their size."""
+    few, half = SomeSamples(Source(name, size=(60, 80)), 0.25), SomeSamples(Source(name), 0.5)
+    return by_level(quick=few, default=half, full=half)
 
 
 table = Table(
@@ -58,11 +58,10 @@ table = Table(
         "recall": recall,
         "background error": background_error,
         "ghost error": ghost_error,
-        "frames kept (%)": percent_kept,
     },
     shows={"most foreground": partial(triptych, half=0)},
     better="higher",
-    seeds=by_level(quick=1, default=3, full=10),
+    seeds=by_level(quick=2, default=5, full=20),
     time_limit=by_level(quick=600.0, default=1800.0, full=3600.0),
     paper="Liu, Yu, Angular embedding: a new angular robust principal component analysis, "
     "AAAI 2021.",
@@ -72,6 +71,7 @@ table = Table(
         "The background error is the root mean square over pixels whose background is known, in "
         "grey levels, after fitting the brightness of each frame; the ghost error is the same "
         "where something moves. For both, lower is better.",
+        "Each seed draws half of the frames; at the quick level a quarter, of half the size.",
         "TAE: the angle is chosen by the score within the range of the paper, which does not say "
         "how it chose. The default is 60 degrees.",
     ],
@@ -88,6 +88,13 @@ table = Table(
             method="TAE",
             against=(*RIVALS, "AE"),
             score="ghost error",
+            better="lower",
+        ),
+        Claim(
+            text="TAE has better backgrounds than the other methods.",
+            method="TAE",
+            against=(*RIVALS, "AE"),
+            score="background error",
             better="lower",
         ),
         Claim(
