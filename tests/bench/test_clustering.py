@@ -5,7 +5,7 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score
 
-from robustpca import RPCA, LaplacianEigenmaps
+from robustpca import RPCA, RSPCA, LaplacianEigenmaps
 from robustpca.bench.scores.clustering import (
     best_accuracy,
     best_error,
@@ -57,3 +57,11 @@ def test_an_embedding_is_taken_as_it_is(blobs):
     X, _ = blobs
     model = LaplacianEigenmaps(2, n_neighbors=30).fit(X)
     np.testing.assert_array_equal(coordinates(model, X), model.embedding_)
+
+
+def test_coordinates_keep_the_distances_of_sparse_components_that_are_oblique(rng):
+    X = rng.normal(size=(40, 8)) @ rng.normal(size=(8, 8))
+    model = RSPCA(3, n_nonzero=4).fit(X)
+    codes, restored = coordinates(model, X), model.reconstruct(X) - model.mean_
+    assert np.abs(model.transform(X) @ model.transform(X).T - restored @ restored.T).max() > 1e-3
+    np.testing.assert_allclose(codes @ codes.T, restored @ restored.T, atol=1e-8)
