@@ -10,6 +10,8 @@ from sklearn.base import clone
 
 from reweighting import METHODS, settled_data
 from robustpca import EPCA, PCAAN, R1PCA, ReweightedPCA
+from robustpca.core.reweighted import inner_products
+from robustpca.core.rows import ArrayRows
 from robustpca.testing import planted_subspace, subspace_distance
 
 
@@ -199,3 +201,13 @@ def test_the_signs_make_the_largest_entry_positive(rng):
         components = method(3).fit(settled_data(rng)).components_
         largest = np.abs(components).argmax(axis=1)
         assert np.all(components[np.arange(3), largest] > 0), method.__name__
+
+
+def test_memory_never_written_to_is_not_mistaken_for_data(monkeypatch, rng):
+    X = rng.normal(size=(30, 50))
+    monkeypatch.setattr("robustpca.core.rows.BLOCK_BYTES", X.nbytes // 4)
+    rows, full = ArrayRows(X), np.full
+    assert len(rows.bounds) > 1
+    monkeypatch.setattr(np, "empty", lambda shape: full(shape, np.nan))
+    products = inner_products(rows)
+    np.testing.assert_allclose(np.tril(products), np.tril(X @ X.T))

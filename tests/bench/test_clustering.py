@@ -5,7 +5,7 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score
 
-from robustpca import GLPCA, RPCA, LaplacianEigenmaps
+from robustpca import GLPCA, RPCA, RSPCA, LaplacianEigenmaps
 from robustpca.bench.scores.clustering import (
     approximation,
     best_accuracy,
@@ -78,3 +78,11 @@ def test_the_approximation_of_other_models_is_what_they_are_scored_by(blobs):
     X, _ = blobs
     model = PCA(3).fit(X)
     np.testing.assert_array_equal(approximation(model, X), model.transform(X))
+
+
+def test_coordinates_keep_the_distances_of_sparse_components_that_are_oblique(rng):
+    X = rng.normal(size=(40, 8)) @ rng.normal(size=(8, 8))
+    model = RSPCA(3, n_nonzero=4).fit(X)
+    codes, restored = coordinates(model, X), model.reconstruct(X) - model.mean_
+    assert np.abs(model.transform(X) @ model.transform(X).T - restored @ restored.T).max() > 1e-3
+    np.testing.assert_allclose(codes @ codes.T, restored @ restored.T, atol=1e-8)

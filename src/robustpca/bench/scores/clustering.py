@@ -45,10 +45,15 @@ def coordinates(model: Any, X: Array) -> Array:
     """What a model makes of its training data, in as few coordinates as keep all distances.
 
     Its embedding if it has one, which is that of the low-rank part where there is one; else the
-    codes of ``X``.
+    codes of ``X``. Codes along loadings that are not orthonormal are written in an orthonormal
+    basis of their span.
     """
-    embedding = getattr(model, "embedding_", None)
-    return np.asarray(model.transform(X) if embedding is None else embedding)
+    if hasattr(model, "embedding_"):
+        return np.asarray(model.embedding_)
+    codes = np.asarray(model.transform(X))
+    if hasattr(model, "loadings_"):
+        codes = codes @ np.asarray(np.linalg.qr(model.loadings_.T, mode="r")).T
+    return codes
 
 
 def approximation(model: Any, X: Array) -> Array:
