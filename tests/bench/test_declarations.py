@@ -165,4 +165,12 @@ def test_published_values_of_your_own_are_read_from_any_folder(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("dataset,method,n_components,value\ncloud,PCA,2,1.5e3\n")
     assert small_table(published=str(path)).targets() == {("cloud", "", "PCA", "2"): 1500.0}
+
+
+def test_values_may_be_published_for_each_score(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("score,dataset,method,n_components,value\na,c,PCA,2,1\nb,c,PCA,2,3\n")
+    table = small_table(published=str(path), score={"a": len, "b": max})
+    assert table.targets() == table.targets("a") == {("c", "", "PCA", "2"): 1.0}
+    assert table.targets("b") == {("c", "", "PCA", "2"): 3.0}
     assert small_table().targets() == {}

@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import makeshift
@@ -15,10 +16,10 @@ from sklearn.decomposition import PCA
 from robustpca import EPCA, GLRAM
 from robustpca.bench import read_rows, run
 from robustpca.bench.progress import Bar, Clock, Lines
-from robustpca.bench.runner import ROWS
+from robustpca.bench.runner import ROWS, Outcome, _prepare
 from robustpca.bench.shown import curve
 from robustpca.bench.trial import explain, measure, spoil
-from robustpca.datasets import reset_entries
+from robustpca.datasets import make_subspace_with_outliers, reset_entries
 from robustpca.metrics import reconstruction_error
 
 
@@ -208,6 +209,15 @@ def test_data_may_be_drawn_anew_for_each_seed():
     cells = small_table(datasets={"drawn": makeshift.drawn}, score=seed_of_data, seeds=3).cells()
     found = [measure(cell, spoil(cell))["scores"]["seed_of_data"] for cell in cells]
     assert found == [0, 0, 1, 1, 2, 2]
+
+
+def test_keys_do_not_hang_on_chance_even_if_data_do():
+    def key():
+        source = partial(make_subspace_with_outliers, n_samples=20)  # drawn at random by default
+        jobs = list(_prepare([small_table(datasets={"drawn": source})], "quick", Outcome()))
+        return jobs[0].row["key"]
+
+    assert key() == key()
 
 
 def test_the_first_seed_shows_its_curves():

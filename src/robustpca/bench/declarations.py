@@ -83,8 +83,7 @@ class Source:
         if self.n_samples is None or self.n_samples >= len(data.X):
             return data
         rows = np.linspace(0, len(data.X) - 1, self.n_samples).round().astype(int)
-        labels = None if data.y is None else data.y[rows]
-        return replace(data, X=data.X[rows], y=labels, extras={})
+        return data.taken(rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,7 +308,8 @@ class Table:
         Applied to the clean data before anything else.
     published : str, default=None
         Name of a file beside the tables, or an absolute path: CSV with columns ``dataset``,
-        ``corruption`` (if there are several), everything varied, ``method`` and ``value``.
+        ``corruption`` (if there are several), everything varied, ``method`` and ``value``; and
+        ``score``, if values of other scores than the first were published.
     seeds : int, default=10
         Number of repetitions; seed 0, 1, ... draws the corruption, which is the same for all
         methods, and whatever else is random.
@@ -425,10 +425,11 @@ class Table:
         """Hash of all cells: it changes when the declaration does."""
         return digest([cell.identity() for cell in self.cells(level)])
 
-    def targets(self) -> dict[tuple[str, ...], float]:
-        """Published values by `place`; none if the table has none."""
+    def targets(self, score: str | None = None) -> dict[tuple[str, ...], float]:
+        """Published values of a score, the first by default, by `place`; there may be none."""
         if self.published is None:
             return {}
+        main = next(iter(self.scores))
         text = files("robustpca.bench.tables").joinpath(self.published).read_text(encoding="utf-8")
         rows = csv.DictReader(text.splitlines())
         return {
@@ -436,6 +437,7 @@ class Table:
                 row["dataset"], row.get("corruption", ""), row["method"], self._varied(row)
             ): float(row["value"])
             for row in rows
+            if row.get("score", main) == (score or main)
         }
 
     def _varied(self, row: Mapping[str, str]) -> dict[str, str]:

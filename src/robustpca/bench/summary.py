@@ -62,7 +62,7 @@ def summarise(table: Table, rows: Iterable[Row], score: str | None = None) -> li
     rows : iterable of dict
         Its rows.
     score : str, default=None
-        Which of its scores; None for the first one, to which published values belong.
+        Which of its scores; None for the first one.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def summarise(table: Table, rows: Iterable[Row], score: str | None = None) -> li
     found: dict[tuple[Any, ...], list[Entry]] = defaultdict(list)
     for (here, role, _), group in groups.items():
         found[here, role].append(_entry(group, score or main))
-    targets = table.targets() if score in (None, main) else {}
+    targets = table.targets(score)
     entries = []
     for (here, role), candidates in found.items():
         chosen = min(candidates, key=lambda entry: _badness(entry, table.better))

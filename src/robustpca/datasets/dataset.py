@@ -15,6 +15,8 @@ __all__ = ["Dataset", "checksum_of", "resize_images"]
 
 # CDnet's label of pixels that are not scored: nobody can say what is moving there.
 UNKNOWN = 170
+# Extras with one entry or row for each sample.
+PER_SAMPLE = ("frame", "is_outlier", "low_rank", "mask", "masks")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,6 +76,32 @@ class Dataset:
     def checksum(self) -> str:
         """SHA-256 of ``X`` and ``y``, to tell whether two results are of the same data."""
         return checksum_of(self.X, self.y)
+
+    def taken(self, rows: Any) -> "Dataset":
+        """Some of the samples, with what is known about them.
+
+        Parameters
+        ----------
+        rows : array of int or bool
+            Which samples, and in which order.
+
+        Returns
+        -------
+        dataset : Dataset
+            A copy of these samples.
+
+        Examples
+        --------
+        >>> from robustpca.datasets import load
+        >>> digits = load("digits")
+        >>> digits.taken(digits.y < 2)
+        Dataset 'digits': 360 x 64, 2 classes, images 8x8
+        """
+        extras = {
+            key: value[rows] if key in PER_SAMPLE else value for key, value in self.extras.items()
+        }
+        labels = None if self.y is None else self.y[rows]
+        return replace(self, X=self.X[rows], y=labels, extras=extras)
 
     def resized(self, size: tuple[int, int]) -> "Dataset":
         """The same images at another size, each new pixel the average over the area it covers.

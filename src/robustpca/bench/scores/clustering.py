@@ -10,10 +10,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.cluster import KMeans
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from sklearn.metrics import (
+    adjusted_rand_score,
+    normalized_mutual_info_score,
+    silhouette_score,
+)
+from sklearn.pipeline import Pipeline
 
 from robustpca.core.linalg import Array
-from robustpca.metrics import clustering_accuracy
+from robustpca.metrics import clustering_accuracy, clustering_error
 
 __all__ = [
     "best_accuracy",
@@ -24,6 +29,8 @@ __all__ = [
     "mean_accuracy",
     "mean_error",
     "partitions",
+    "separation",
+    "smallest_error",
 ]
 
 
@@ -42,8 +49,10 @@ def coordinates(model: Any, X: Array) -> Array:
     """What a model makes of its training data, in as few coordinates as keep all distances.
 
     Its embedding if it has one, which is that of the low-rank part where there is one; else the
-    codes of ``X``.
+    codes of ``X``. Of a pipeline, the last step counts.
     """
+    if isinstance(model, Pipeline):
+        return coordinates(model[-1], model[:-1].transform(X) if len(model) > 1 else X)
     embedding = getattr(model, "embedding_", None)
     return np.asarray(model.transform(X) if embedding is None else embedding)
 
@@ -91,6 +100,17 @@ def best_error(
     return 1 - best_accuracy(model, X_clean, X_corrupt, y, random_state, n_runs)
 
 
+def smallest_error(
+    model: Any, X_clean: Array, X_corrupt: Array, y: Array, random_state: int, n_runs: int = 10
+) -> float:
+    """Share of samples in a wrong cluster, of the run of k-means that comes nearest the labels.
+
+    It says what k-means could find, not what it finds without them.
+    """
+    runs = partitions(model, X_corrupt, len(np.unique(y)), n_runs, random_state)
+    return min(clustering_error(y, run.labels) for run in runs)
+
+
 def best_mutual_information(
     model: Any, X_clean: Array, X_corrupt: Array, y: Array, random_state: int, n_runs: int = 10
 ) -> float:
@@ -104,6 +124,11 @@ def best_rand_index(
 ) -> float:
     """Adjusted Rand index of that run."""
     return float(adjusted_rand_score(y, _best(model, X_corrupt, y, random_state, n_runs)))
+
+
+def separation(model: Any, X_clean: Array, X_corrupt: Array, y: Array) -> float:
+    """Silhouette of the classes, from -1 to 1: how much nearer samples are to their own."""
+    return float(silhouette_score(coordinates(model, X_corrupt), y))
 
 
 def _best(model: Any, X: Array, y: Array, random_state: int, n_runs: int) -> Array:
