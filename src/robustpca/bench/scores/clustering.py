@@ -9,6 +9,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from scipy import linalg
 from sklearn.cluster import KMeans
 from sklearn.metrics import (
     adjusted_rand_score,
@@ -31,6 +32,7 @@ __all__ = [
     "partitions",
     "separation",
     "smallest_error",
+    "smallest_error_of_vectors",
 ]
 
 
@@ -64,10 +66,7 @@ def partitions(
     runs = _found.setdefault(model, {})
     key = (id(X), n_clusters, n_runs, random_state)
     if key not in runs:
-        codes = coordinates(model, X)
-        starts = np.random.RandomState(random_state).randint(2**31 - 1, size=n_runs)
-        fits = [KMeans(n_clusters, n_init=1, random_state=start).fit(codes) for start in starts]
-        runs[key] = [Partition(fit.labels_, fit.inertia_) for fit in fits]
+        runs[key] = _runs(coordinates(model, X), n_clusters, n_runs, random_state)
     return runs[key]
 
 
@@ -129,6 +128,29 @@ def best_rand_index(
 def separation(model: Any, X_clean: Array, X_corrupt: Array, y: Array) -> float:
     """Silhouette of the classes, from -1 to 1: how much nearer samples are to their own."""
     return float(silhouette_score(coordinates(model, X_corrupt), y))
+
+
+def smallest_error_of_vectors(
+    model: Any, X_clean: Array, X_corrupt: Array, y: Array, random_state: int, n_runs: int = 10
+) -> float:
+    """`smallest_error` of the first left singular vectors of the low-rank part, of unit length.
+
+    There are as many as classes. Without the singular values, all of them count alike. None if
+    the model has no low-rank part.
+    """
+    low_rank = getattr(model[-1] if isinstance(model, Pipeline) else model, "low_rank_", None)
+    if low_rank is None:
+        return float("nan")
+    n_classes = len(np.unique(y))
+    vectors = linalg.svd(low_rank, full_matrices=False)[0][:, :n_classes]
+    runs = _runs(vectors, n_classes, n_runs, random_state)
+    return min(clustering_error(y, run.labels) for run in runs)
+
+
+def _runs(codes: Array, n_clusters: int, n_runs: int, random_state: int) -> list[Partition]:
+    starts = np.random.RandomState(random_state).randint(2**31 - 1, size=n_runs)
+    fits = [KMeans(n_clusters, n_init=1, random_state=start).fit(codes) for start in starts]
+    return [Partition(fit.labels_, fit.inertia_) for fit in fits]
 
 
 def _best(model: Any, X: Array, y: Array, random_state: int, n_runs: int) -> Array:

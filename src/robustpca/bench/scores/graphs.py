@@ -93,8 +93,11 @@ class OnGraphs(BaseEstimator):
         that is fast but not exact.
     n_axes : int, default=32
         Dimension of that projection.
+    sparsity : float, default=None
+        Weight of the sparse part of a low-rank method in units of one over the root of the
+        longer side of the data; None to leave it alone.
     random_state : int or None, default=None
-        Draws it.
+        Draws the projection.
 
     Attributes
     ----------
@@ -123,6 +126,7 @@ class OnGraphs(BaseEstimator):
         bandwidth: Any = "unit",
         noisy: Any = (),
         n_axes: int = 32,
+        sparsity: float | None = None,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
@@ -130,6 +134,7 @@ class OnGraphs(BaseEstimator):
         self.bandwidth = bandwidth
         self.noisy = noisy
         self.n_axes = n_axes
+        self.sparsity = sparsity
         self.random_state = random_state
 
     def fit(self, X: Array, y: None = None) -> Self:
@@ -142,6 +147,8 @@ class OnGraphs(BaseEstimator):
             graphs[name] = self._graph(seen, PLACES[name])
             self.graph_seconds_[name] = time.perf_counter() - started
         model = clone(self.estimator).set_params(**graphs)
+        if self.sparsity is not None:
+            model.set_params(sparsity=self.sparsity / max(X.shape) ** 0.5)
         started = time.perf_counter()
         self.model_ = model.fit(X)
         self.loop_seconds_ = time.perf_counter() - started
@@ -172,7 +179,7 @@ class OnCleanGraphs(OnGraphs):
 
     Parameters
     ----------
-    estimator, n_neighbors, bandwidth, noisy, n_axes, random_state
+    estimator, n_neighbors, bandwidth, noisy, n_axes, sparsity, random_state
         As in `OnGraphs`.
     X_clean : array of shape (n_samples, n_features), default=None
         The data before corruption; their columns are standardised. None for those of `fit`.
@@ -186,6 +193,7 @@ class OnCleanGraphs(OnGraphs):
         bandwidth: Any = "unit",
         noisy: Any = (),
         n_axes: int = 32,
+        sparsity: float | None = None,
         random_state: Any = None,
         X_clean: Any = None,
     ) -> None:
@@ -195,6 +203,7 @@ class OnCleanGraphs(OnGraphs):
             bandwidth=bandwidth,
             noisy=noisy,
             n_axes=n_axes,
+            sparsity=sparsity,
             random_state=random_state,
         )
         self.X_clean = X_clean

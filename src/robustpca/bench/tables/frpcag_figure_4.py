@@ -8,6 +8,7 @@ from sklearn.preprocessing import scale
 from robustpca import FRPCAG
 from robustpca.bench.declarations import Table, by_level
 from robustpca.bench.scores.clustering import best_error
+from robustpca.bench.scores.graphs import OnGraphs
 from robustpca.bench.scores.samples import ordered_classes
 from robustpca.bench.scores.spectra import (
     block_contrast,
@@ -24,7 +25,9 @@ from robustpca.bench.scores.spectra import (
 
 def equally_smooth(smoothness: float) -> Any:
     """FRPCAG with the same weight for both graphs."""
-    return FRPCAG(standardize=False, sample_smoothness=smoothness, feature_smoothness=smoothness)
+    return OnGraphs(
+        FRPCAG(standardize=False, sample_smoothness=smoothness, feature_smoothness=smoothness)
+    )
 
 
 table = Table(

@@ -8,6 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from robustpca import FRPCAG, RPCA, RPCAG
 from robustpca.bench.declarations import Source, Table, best_of, by_level
 from robustpca.bench.scores.clustering import best_error
+from robustpca.bench.scores.graphs import OnGraphs
 from robustpca.bench.scores.samples import ordered_classes
 from robustpca.bench.scores.spectra import (
     n_large,
@@ -20,7 +21,7 @@ from robustpca.datasets import occlude_blocks
 standard = ("standard", StandardScaler())
 by_labels = partial(best_of, chosen_by="the labels")
 SPARSITIES = by_level(
-    quick=[0.02], default=[0.01, 0.02, 0.03], full=[0.004, 0.007, 0.01, 0.015, 0.02, 0.03, 0.04]
+    quick=[0.6], default=[0.5, 1.0, 1.5], full=[0.125, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0]
 )
 
 table = Table(
@@ -44,18 +45,22 @@ table = Table(
         "blocks 25 %": partial(occlude_blocks, area=0.25),
     },
     methods={
-        "RPCA": by_labels(Pipeline([standard, ("fit", RPCA(tol=1e-3))]), fit__sparsity=SPARSITIES),
+        "RPCA": by_labels(
+            Pipeline([standard, ("fit", OnGraphs(RPCA(tol=1e-3)))]), fit__sparsity=SPARSITIES
+        ),
         "RPCAG": by_labels(
-            Pipeline([standard, ("fit", RPCAG(smoothness=0.125, tol=1e-3))]),
+            Pipeline([standard, ("fit", OnGraphs(RPCAG(smoothness=0.125, tol=1e-3)))]),
             fit__sparsity=SPARSITIES,
-            fit__smoothness=by_level(quick=[0.125], default=[0.125, 1.0], full=[0.125, 1.0, 8.0]),
+            fit__estimator__smoothness=by_level(
+                quick=[0.125], default=[0.125, 1.0], full=[0.125, 1.0, 8.0]
+            ),
         ),
         "FRPCAG": by_labels(
-            Pipeline([standard, ("fit", FRPCAG(standardize=False))]),
-            fit__sample_smoothness=by_level(
+            Pipeline([standard, ("fit", OnGraphs(FRPCAG(standardize=False)))]),
+            fit__estimator__sample_smoothness=by_level(
                 quick=[3.0], default=[1.0, 3.0, 10.0, 30.0], full=[1.0, 2.0, 3.0, 5.0, 10.0, 30.0]
             ),
-            fit__feature_smoothness=by_level(
+            fit__estimator__feature_smoothness=by_level(
                 quick=[10.0], default=[1.0, 10.0], full=[1.0, 3.0, 10.0, 30.0]
             ),
         ),

@@ -8,7 +8,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from robustpca import FRPCAG, GLPCA, GNMF, MMF, RPCA, RPCAG, LaplacianEigenmaps, NCut
 from robustpca.bench.declarations import Claim, Source, Table, best_of, by_level
-from robustpca.bench.scores.clustering import best_error, smallest_error
+from robustpca.bench.scores.clustering import best_error, smallest_error, smallest_error_of_vectors
 from robustpca.bench.scores.graphs import OnCleanGraphs, OnGraphs
 from robustpca.bench.scores.samples import ordered_classes
 from robustpca.datasets import drop_pixels, occlude_blocks
@@ -23,7 +23,7 @@ RANKS = by_level(quick=[10], default=[8, 16, 32, 64], full=[2**i for i in range(
 FEW_RANKS = by_level(quick=[10], default=[8, 32], full=[2**i for i in range(1, 8)])
 POWERS = [2.0**i for i in range(-3, 11)]
 SPARSITIES = by_level(
-    quick=[0.03], default=[0.01, 0.03], full=[0.004, 0.007, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06]
+    quick=[1.0], default=[0.6, 1.0], full=[0.125, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0]
 )
 GAMMAS = [1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 50.0, 100.0]
 FEW_GAMMAS = by_level(quick=[5.0], default=[3.0, 30.0], full=GAMMAS[::2])
@@ -63,10 +63,12 @@ NONNEGATIVE = {
 }
 # Clusters do not hang on the last digits, which take the nuclear norm most of its time.
 NUCLEAR = {
-    "RPCA": by_labels(Pipeline([standard, ("fit", RPCA(tol=1e-3))]), fit__sparsity=SPARSITIES),
+    "RPCA": by_labels(
+        Pipeline([standard, ("fit", OnGraphs(RPCA(tol=1e-3)))]), fit__sparsity=SPARSITIES
+    ),
     "RPCAG": by_labels(
         Pipeline([standard, ("fit", OnGraphs(RPCAG(smoothness=0.125, tol=1e-3)))]),
-        fit__estimator__sparsity=SPARSITIES,
+        fit__sparsity=SPARSITIES,
         fit__estimator__smoothness=by_level(quick=[0.125], default=[0.125], full=POWERS[::2]),
     ),
 }
@@ -94,7 +96,9 @@ GRAPHS = {
 NOTES = [
     "The figure is a drawing without numbers, so there is none to compare with.",
     "Error is that of the run of k-means with the lowest inertia of ten. The paper takes the run "
-    "with the smallest error, which looks at the labels: that is the second score.",
+    "with the smallest error, which looks at the labels: that is the second score. The third is "
+    "for low-rank parts: k-means on their first singular vectors, which on ORL are better than "
+    "the low-rank part itself, though the paper calls both alike.",
     "Parameters are chosen by the labels, as in the paper, from coarser grids and ranks up to "
     "128. The default has 20 components, and weights of 1 for the graphs (RPCAG: 1/8).",
     "FRPCAG(B) and (C): neighbours are looked for after a random projection to 32 dimensions, in "
@@ -147,7 +151,11 @@ table = Table(
         full={"none": None, **BLOCKS, **MISSING},
     ),
     methods={**FACTORISATIONS, **NONNEGATIVE, **NUCLEAR, **GRAPHS},
-    score={"clustering error": best_error, "smallest error of ten runs": smallest_error},
+    score={
+        "clustering error": best_error,
+        "smallest error of ten runs": smallest_error,
+        "smallest error of ten runs, singular vectors": smallest_error_of_vectors,
+    },
     seeds=by_level(quick=1, default=3, full=10),
     x="corruption",
     paper=PAPER,

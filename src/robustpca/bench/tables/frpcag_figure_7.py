@@ -9,12 +9,14 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from robustpca import FRPCAG, GLPCA, GNMF, MMF, RPCA, RPCAG, LaplacianEigenmaps
 from robustpca.bench.declarations import Claim, Table, by_level
 from robustpca.bench.scores.clustering import best_error, separation
+from robustpca.bench.scores.graphs import OnGraphs
 from robustpca.bench.scores.samples import ordered_classes
 from robustpca.bench.scores.spectra import show_plane
 from robustpca.datasets import drop_pixels
 
 unit_norm = ("unit norm", Normalizer())
 standard = ("standard", StandardScaler())
+frpcag = FRPCAG(2, standardize=False, sample_smoothness=10, feature_smoothness=10)
 
 table = Table(
     name="frpcag_figure_7",
@@ -34,22 +36,14 @@ table = Table(
     corruption=partial(drop_pixels, share=0.15),
     methods={
         "PCA": PCA(2, svd_solver="full"),
-        "LE": LaplacianEigenmaps(2),
-        "GLPCA": GLPCA(2),
-        "MMF": Pipeline([standard, unit_norm, ("fit", MMF(2))]),
+        "LE": OnGraphs(LaplacianEigenmaps(2)),
+        "GLPCA": OnGraphs(GLPCA(2)),
+        "MMF": Pipeline([standard, unit_norm, ("fit", OnGraphs(MMF(2)))]),
         "NMF": Pipeline([unit_norm, ("fit", NMF(2, init="nndsvda"))]),
-        "GNMF": Pipeline([unit_norm, ("fit", GNMF(2))]),
+        "GNMF": Pipeline([unit_norm, ("fit", OnGraphs(GNMF(2)))]),
         "RPCA": Pipeline([standard, ("fit", RPCA(2, tol=1e-3))]),
-        "RPCAG": Pipeline([standard, ("fit", RPCAG(2, tol=1e-3))]),
-        "FRPCAG": Pipeline(
-            [
-                standard,
-                (
-                    "fit",
-                    FRPCAG(2, standardize=False, sample_smoothness=10, feature_smoothness=10),
-                ),
-            ]
-        ),
+        "RPCAG": Pipeline([standard, ("fit", OnGraphs(RPCAG(2, tol=1e-3)))]),
+        "FRPCAG": Pipeline([standard, ("fit", OnGraphs(frpcag))]),
     },
     score={"clustering error in the plane": best_error, "silhouette of the digits": separation},
     shows={"the plane": show_plane},
