@@ -76,7 +76,8 @@ table = Table(
         "one. Errors are in squared grey levels from 0 to 255.",
         "The block has 25 % of the dimensions of the image, which may be of each side or of the "
         "area. The program of the authors takes each side. With a quarter of the area no method "
-        "brings the faces back: under the block all stay nearer to black than to the face.",
+        "brings the faces back: on 10 persons x 10 images none gets the error under the block "
+        "below 6800, and those with little error elsewhere stay above 10800.",
         "The text joins the images of 40 persons; the program of the authors takes those of one "
         "person at a time, here another person for each seed. Both are given.",
         "The report does not say how its graph is made. Here it connects the ten nearest "
@@ -86,6 +87,10 @@ table = Table(
         "RPCAG: its default smoothness of 1 is far too much for these faces. On 20 persons x 10 "
         "images with blocks of a quarter of each side, the error outside the block grows from 85 "
         "without the graph to 91, 173, 1575 and 3562 for smoothness 0.001, 0.01, 0.1 and 1.",
+        "The graph of corrupted images is not the only reason. With smoothness 0.001 the whole "
+        "error there is 127; it is 122 with a graph of the clean images as with one that connects "
+        "all images of a person, and 119 without any. A graph of the clean images does lower the "
+        "error under the block, from 629 to 603, or to 564 with smoothness 0.01.",
         "The methods solve the problems that the report states. Some of its printed steps do not: "
         "thresholds of RPCA and RPCAG, the Laplacian of RPCAG, and signs in RGLPCA.",
         "The planted images are of six kinds, of low rank and smooth on the graph: the case that "
