@@ -86,7 +86,8 @@ def test_bench_without_names_lists_the_tables(call, tmp_path):
 def test_an_unknown_table_is_one_sentence_and_code_2(call, tmp_path):
     code, out, err = call(cli.run_bench, ["digit"], "quick", tmp_path, None, False)
     assert (code, out) == (2, "")
-    assert err.startswith("No table is called 'digit': choose from all, digits, epca_table_1")
+    assert err.startswith("No table is called 'digit': choose from all, ")
+    assert " digits, epca_" in err
     assert err.count("\n") == 1
 
 

@@ -83,8 +83,10 @@ def run_bench(names: Sequence[str], level: str, out: Path, jobs: int | None, ret
     if names:
         _run(_chosen(names), level, out, jobs, retry)
         return
-    for name, table in all_tables().items():
-        print(f"{name:<16}  {len(table.cells(level)):>6} cells  {table.title}")
+    known = all_tables()
+    width = max(map(len, known))
+    for name, table in known.items():
+        print(f"{name:<{width}}  {len(table.cells(level)):>6} cells  {table.title}")
     print("\nRun them with `robustpca bench NAME...`, or all with `robustpca bench all`.")
 
 

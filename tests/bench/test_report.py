@@ -90,6 +90,7 @@ def test_a_page_has_a_summary_of_each_table(page):
 
 
 def test_a_page_has_verdicts_on_claims(page):
+    assert "What the papers claim 1 depends 2 does not hold 1 not run" in page.text
     assert re.search(r"EPCA is best\..{,99} depends", page.text)
     assert re.search(r"PCA beats the others on faces\..{,99} does not hold", page.text)
     assert re.search(r"PCA is best on what is gone\..{,99} not run", page.text)

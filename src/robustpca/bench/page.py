@@ -12,7 +12,7 @@ from typing import Any
 
 from robustpca.bench import formats
 from robustpca.bench.charts import COLOURS
-from robustpca.bench.claims import Finding, evaluate
+from robustpca.bench.claims import VERDICTS, Finding, evaluate
 from robustpca.bench.declarations import Table
 from robustpca.bench.figures import Figure, chart, exhibits, within
 from robustpca.bench.progress import span
@@ -186,13 +186,15 @@ def _block(table: Table, rows: Iterable[Row], score: str) -> Block:
 def _facts(sections: Sequence[Section], outcome: Outcome) -> dict[str, Any]:
     """What a page says about the run as a whole."""
     papers: dict[str, list[Section]] = {}
-    for section in sections:
+    for section in sorted(sections, key=lambda section: not section.table.paper):
         papers.setdefault(section.table.paper or OWN, []).append(section)
+    verdicts = Counter(finding.verdict for section in sections for finding in section.findings)
     dates = sorted(row["finished"][:10] for row in outcome.rows if row.get("finished"))
     is_of_papers = any(section.table.paper for section in sections)
     return {
         "title": f"Robust PCA: {TITLE if is_of_papers else 'a comparison'}",
         "papers": papers,
+        "verdicts": {verdict: verdicts[verdict] for verdict in VERDICTS if verdicts[verdict]},
         "level": outcome.level,
         "interrupted": outcome.interrupted,
         "n_other": outcome.n_other,
