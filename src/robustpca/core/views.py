@@ -193,7 +193,7 @@ class View:
         lengths = np.sqrt(square_norms(images.T))
         images /= np.where(lengths > 0, lengths, 1.0).astype(images.dtype)
         added = images
-        least = 3e-11 if added.dtype == np.float32 else 1e-20
+        least = 1e-12 if added.dtype == np.float32 else 1e-20
         for _ in range(3):
             if self.basis is not None:
                 added -= self.basis @ (self.basis.T @ added)
