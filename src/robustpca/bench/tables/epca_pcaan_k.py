@@ -21,7 +21,7 @@ table = Table(
     vary={
         "n_components": by_level(quick=[10, 50], default=[10, 30, 50], full=[10, 30, 50]),
         "n_active": by_level(
-            quick=[0.5, 0.75, 0.85, 1.0],
+            quick=[0.5, 0.85, 0.99, 1.0],
             default=[0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99, 1.0],
             full=[0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99, 1.0],
         ),
@@ -37,5 +37,15 @@ table = Table(
             method="EPCA",
         ),
     ],
-    notes=[],
+    notes=[
+        "Published are the cells of PCA-AN and EPCA in Table I, the same for all shares of "
+        "active samples.",
+        "With 0.99 of the samples active PCA-AN has the printed error within 8 % in all nine "
+        "cells (mean of two to four seeds): the corrupted samples, a fifth, are then nearly "
+        "all among the active ones. At 0.85 it has 0.68 to 0.98 of it. At 0.5 the cells of "
+        "COIL20 are met within 1 %, those of ORL are off by up to 17 %.",
+        "So the paper's claim that EPCA has smaller errors holds for PCA-AN with too many "
+        "active samples, or with half of them and few components. With 0.75 or 0.85 PCA-AN "
+        "has the smaller error in all nine cells.",
+    ],
 )

@@ -2,23 +2,29 @@
 
 from functools import partial
 
-from robustpca.bench.declarations import Claim, Table, best_of, by_level
+from robustpca import EPCA
+from robustpca.bench.declarations import Claim, Source, Table, best_of, by_level
 from robustpca.bench.scores.clustering import mean_accuracy
 from robustpca.bench.scores.luck import accuracy_spread, lucky_accuracy
 from robustpca.bench.tables import epca_table_1
 from robustpca.bench.tables.epca_table_1 import SIGMAS
 
-EPCA = epca_table_1.table.methods["EPCA"].method
-
 table = Table(
     name="epca_table_3",
     title="EPCA, Table III: clustering accuracy",
-    datasets=epca_table_1.table.datasets,
+    datasets={
+        **epca_table_1.table.datasets,
+        "COIL20": by_level(
+            quick=Source("coil20", size=(32, 32), n_samples=720),
+            default=Source("coil20", size=(32, 32)),
+            full=Source("coil20", size=(32, 32)),
+        ),
+    },
     corruption=epca_table_1.table.corruption,
     methods={
         **epca_table_1.table.methods,
         "EPCA": best_of(
-            EPCA,
+            EPCA(),
             chosen_by="the labels",
             sigma=by_level(quick=SIGMAS[::20], default=SIGMAS[::4], full=SIGMAS),
         ),
@@ -37,5 +43,20 @@ table = Table(
         Claim(text="EPCA has the highest accuracy everywhere.", method="EPCA"),
         Claim(text="EPCA is better than PCA-AN.", method="EPCA", against=["PCA-AN"]),
     ],
-    notes=[],
+    notes=[
+        "The paper says that the mean of 100 runs of k-means is given. But of the 120 values "
+        "printed for methods other than L1PCA-NG, 119 are a whole number of samples over all "
+        "samples to the last digit, as the accuracy of a single run is and a mean hardly "
+        "ever; of L1PCA-NG 2 of 15 are.",
+        "L1PCA-NG, whose values alone are means, is met within 3 % on JAFFE, YALE, ORL and "
+        "COIL20 (30 components, one seed). Single runs spread by 0.02 to 0.07, more than most "
+        "methods differ.",
+        "EPCA has the highest printed value in all 15 cells, after a choice among 41 or more "
+        "values of sigma by that value. The best of 41 single runs of plain PCA has 0.47 on "
+        "YALE, 0.60 on ORL and 0.71 on COIL20 (30 components, one seed), where the paper has "
+        "0.47, 0.62 and 0.65 for EPCA: the choice alone can explain them. On JAFFE it is "
+        "0.86, and 0.98 is printed.",
+        "The corruption is that of epca_table_1. Clusters are those of the codes, which have "
+        "the distances of the reconstructed images.",
+    ],
 )
