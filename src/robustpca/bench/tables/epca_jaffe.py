@@ -23,7 +23,7 @@ table = Table(
         "scattered": partial(reset_entries, samples=0.2, features=0.2, shared=False),
     },
     methods={"PCA": PCA(svd_solver="full"), "PCA-OM": PCAOM(), "EPCA": EPCA()},
-    vary={"n_components": [10, 30, 50]},
+    vary={"n_components": by_level(quick=[10, 50], default=[10, 30, 50], full=[10, 30, 50])},
     score=reconstruction_error,
     published="epca_jaffe.csv",
     seeds=by_level(quick=1, default=10, full=20),
