@@ -1,8 +1,9 @@
 """PCA-AN against the number of its active samples, which decides whether EPCA beats it."""
 
 from robustpca import EPCA, PCAAN
-from robustpca.bench.declarations import Claim, Source, Table, by_level
+from robustpca.bench.declarations import Claim, Source, Table, best_of, by_level
 from robustpca.bench.tables import epca_table_1
+from robustpca.bench.tables.epca_table_1 import SIGMAS
 from robustpca.metrics import reconstruction_error
 
 table = Table(
@@ -16,7 +17,9 @@ table = Table(
     corruption=epca_table_1.table.corruption,
     methods={
         "PCA-AN": PCAAN(),
-        "EPCA": lambda n_components, n_active: EPCA(n_components),
+        "EPCA": best_of(
+            lambda n_components, n_active: EPCA(n_components), sigma=[SIGMAS[0], SIGMAS[-1]]
+        ),
     },
     vary={
         "n_components": by_level(quick=[10, 50], default=[10, 30, 50], full=[10, 30, 50]),
@@ -44,8 +47,11 @@ table = Table(
         "cells (mean of two to four seeds): the corrupted samples, a fifth, are then nearly "
         "all among the active ones. At 0.85 it has 0.68 to 0.98 of it. At 0.5 the cells of "
         "COIL20 are met within 1 %, those of ORL are off by up to 17 %.",
-        "So the paper's claim that EPCA has smaller errors holds for PCA-AN with too many "
-        "active samples, or with half of them and few components. With 0.75 or 0.85 PCA-AN "
-        "has the smaller error in all nine cells (one seed).",
+        "With 0.85 PCA-AN has the smaller error in all nine cells, with 0.99 the two methods are "
+        "close. EPCA is clearly better only if all samples are active, which makes PCA-AN plain "
+        "PCA, or if half of them are and components are few (one seed). So the paper's claim that "
+        "EPCA has smaller errors than PCA-AN depends on a number that it does not state.",
+        "EPCA does not depend on this number; its sigma is the better one of the two ends of the "
+        "paper's range.",
     ],
 )
