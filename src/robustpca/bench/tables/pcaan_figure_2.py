@@ -1,7 +1,7 @@
 """Errors of PCA-AN on occluded faces, against the share of its active samples."""
 
 from robustpca import PCAAN
-from robustpca.bench.declarations import Source, Table, by_level
+from robustpca.bench.declarations import Table, by_level
 from robustpca.bench.scores.errors import (
     mean_error,
     mean_error_observed,
@@ -16,14 +16,7 @@ SHARES = [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
 table = Table(
     name="pcaan_figure_2",
     title="PCA-AN, Figure 2: error against the share of active samples",
-    datasets={
-        "AT&T": pcaan_table_2.table.datasets["AT&T"],
-        "FERET": by_level(
-            quick=Source("feret", size=(40, 40), n_samples=700),
-            default=pcaan_table_2.table.datasets["FERET"],
-            full=pcaan_table_2.table.datasets["FERET"],
-        ),
-    },
+    datasets={name: pcaan_table_2.table.datasets[name] for name in ("AT&T", "FERET")},
     prepare=unit_pixels,
     corruption=pcaan_table_2.table.corruption["0.2"],
     methods={"PCA-AN": PCAAN(90)},
@@ -37,5 +30,14 @@ table = Table(
     x="n_active",
     seeds=by_level(quick=1, default=10, full=50),
     paper=pcaan_table_2.table.paper,
-    notes=[],
+    notes=[
+        "The published values are only in a picture.",
+        "The paper finds the error steady up to 0.8, the share of clean images, and rising "
+        "from there. Its metric counts the active images alone: on AT&T (one seed) it more "
+        "than doubles from 0.5 to 0.8, 2.0 to 4.6, because images that fit less well join in, "
+        "and has 9.4 at 0.95.",
+        "The unweighted error against the clean images tells what a choice costs: 16.1 at "
+        "0.5, 12.6 at 0.8, 32.4 at 0.95. So 0.5, which the paper suggests if nothing is "
+        "known, is safe but not free.",
+    ],
 )

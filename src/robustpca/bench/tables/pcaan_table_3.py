@@ -40,5 +40,17 @@ table = Table(
             against=["RPCA-OM"],
         ),
     ],
-    notes=[],
+    notes=[
+        "Absolute times are of other machines and other programs; the order of the methods is "
+        "what can be compared.",
+        "Passes of PCA-AN and RPCA-OM look at the data through a few coordinates, so they do "
+        "less work than those of the paper. They cost the same in both methods. The printed "
+        "factor of sixteen to a hundred between them must lie in the programs, such as an "
+        "eigenproblem of all features in one of them.",
+        "GLRAM and R2DPCA do not reach 50 passes: after 5 to 13 rounding leaves nothing to "
+        "gain, which ends a fit even with tol = 0. Hence the seconds per pass beside, which "
+        "include the start.",
+        "The paper does not say whether the images were occluded; here they are not. See "
+        "pcaan_table_2 for FEI and FERET.",
+    ],
 )
