@@ -12,6 +12,7 @@ from robustpca.bench import page as page_module
 from robustpca.bench.figures import Figure, within
 from robustpca.bench.page import render_page
 from robustpca.bench.store import read_rows
+from robustpca.bench.text import render_summary
 
 pytest.importorskip("jinja2")
 
@@ -157,7 +158,7 @@ def test_files_are_complete_or_not_there(tmp_path, monkeypatch):
     tables, outcome = stage()
     page = write_report(tables, outcome, tmp_path / "new", tmp_path / "else" / "page.html")
     assert page == tmp_path / "else" / "page.html"
-    names = {"staged.md", "staged.tex", "staged_figure.md", "staged_figure.tex"}
+    names = {"staged.md", "staged.tex", "staged_figure.md", "staged_figure.tex", "summary.md"}
     assert {path.name for path in (tmp_path / "new").iterdir()} == names
     before = page.read_text("utf-8")
     monkeypatch.setattr(
@@ -167,6 +168,17 @@ def test_files_are_complete_or_not_there(tmp_path, monkeypatch):
         write_report(tables, outcome, tmp_path / "new", page)
     assert page.read_text("utf-8") == before
     assert [path.name for path in page.parent.iterdir()] == ["page.html"]
+
+
+def test_a_summary_has_a_line_for_each_table_and_each_claim():
+    lines = {
+        " ".join(line.split()) for line in render_summary(*stage()).splitlines() if "|" in line
+    }
+    start = "| `staged` | Staged: error & time in 100 % of all_cases |"
+    assert f"{start} 400 of 600 | 10 | 4 | 12 of 24 | gone |" in lines
+    claim = "| `staged` | PCA is best on what is gone. | **not run** | - |"
+    assert any(line.startswith(claim) for line in lines)
+    assert len(lines) == 2 + 2 + 2 + 4  # two heads and rules, two tables, four claims
 
 
 def test_the_same_rows_give_the_same_page():

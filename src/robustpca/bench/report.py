@@ -12,11 +12,12 @@ from robustpca.bench.declarations import Table
 from robustpca.bench.latex import render_latex
 from robustpca.bench.page import render_page
 from robustpca.bench.runner import Outcome
-from robustpca.bench.text import render
+from robustpca.bench.text import render, render_summary
 
 __all__ = ["PAGE", "write_report"]
 
 PAGE = "report.html"
+SUMMARY = "summary.md"
 
 
 def write_report(
@@ -31,7 +32,8 @@ def write_report(
     outcome : Outcome
         Their rows and what was missing, from `run` or `collect`.
     out : str or Path
-        Folder for ``NAME.md`` and ``NAME.tex`` of each table; made if needed.
+        Folder for ``NAME.md`` and ``NAME.tex`` of each table, and ``summary.md``; made if
+        needed.
     html : str or Path, default=None
         File of the page; None for ``report.html`` in the folder.
 
@@ -51,6 +53,7 @@ def write_report(
         lacking = outcome.missing_data.get(table.name), outcome.missing_methods.get(table.name)
         _write(out / f"{table.name}.md", render(table, rows, *lacking))
         _write(out / f"{table.name}.tex", render_latex(table, rows))
+    _write(out / SUMMARY, render_summary(tables, outcome))
     page = out / PAGE if html is None else Path(html)
     _write(page, render_page(tables, outcome))
     return page

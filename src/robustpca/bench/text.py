@@ -12,10 +12,11 @@ from robustpca.bench.claims import evaluate
 from robustpca.bench.declarations import Table
 from robustpca.bench.formats import label, number, remark, time
 from robustpca.bench.progress import span
+from robustpca.bench.runner import Outcome
 from robustpca.bench.store import Row
 from robustpca.bench.summary import Entry, agreement, summarise
 
-__all__ = ["render"]
+__all__ = ["render", "render_summary"]
 
 
 def render(
@@ -63,6 +64,49 @@ def render(
     return "\n".join(lines).rstrip() + "\n"
 
 
+def render_summary(tables: Iterable[Table], outcome: Outcome) -> str:
+    """What came out of all tables, as Markdown: how much was run, how near, and all verdicts.
+
+    Parameters
+    ----------
+    tables : iterable of Table
+        The declarations.
+    outcome : Outcome
+        Their rows, and what was missing.
+
+    Returns
+    -------
+    text : str
+        Two tables: one line for each table, and one for each claim.
+    """
+    counts, claims = [], []
+    for table in tables:
+        rows = outcome.of(table.name)
+        agreements = [agreement(summarise(table, rows, score)) for score in table.scores]
+        near, compared = (sum(column) for column in zip(*agreements, strict=True))
+        counts.append(
+            [
+                f"`{table.name}`",
+                table.title,
+                f"{len(rows)} of {len(table.cells(outcome.level))}",
+                str(len({row["seed"] for row in rows})),
+                str(sum(bool(row["error"]) for row in rows)),
+                f"{near} of {compared}" if compared else "-",
+                ", ".join(outcome.missing_data.get(table.name, {})) or "-",
+            ]
+        )
+        for finding in evaluate(table, rows):
+            plain = finding.by_default.verdict if finding.by_default else "-"
+            verdict = f"**{finding.verdict}**"
+            claims.append([f"`{table.name}`", finding.claim.text, verdict, plain, finding.evidence])
+    heads = ["table", "", "cells", "seeds", "failed", "within 10 %", "missing data"]
+    lines = ["## Tables", "", *_columns(heads, counts), ""]
+    if claims:
+        heads = ["table", "claim", "verdict", "by defaults", "evidence"]
+        lines += ["## Claims", "", *_columns(heads, claims), ""]
+    return "\n".join(lines)
+
+
 def _grid(entries: Sequence[Entry]) -> list[str]:
     """Lines of one block, in columns of equal width."""
     varied = list(entries[0].settings)
@@ -77,6 +121,11 @@ def _grid(entries: Sequence[Entry]) -> list[str]:
         cells += [number(entry.published), number(entry.ratio, 3)] if is_published else []
         cells += [str(entry.n_seeds), time(entry.seconds), number(entry.memory / 2**20, 3)]
         body.append([*cells, remark(entry)])
+    return _columns(heads, body)
+
+
+def _columns(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a Markdown table, in columns of equal width."""
     widths = [max(map(len, column)) for column in zip(heads, *body, strict=True)]
     rule = ["-" * width for width in widths]
     return [
