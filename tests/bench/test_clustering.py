@@ -1,12 +1,17 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
 
-from robustpca import RPCA, LaplacianEigenmaps
+from robustpca import GLPCA, RPCA, RSPCA, LaplacianEigenmaps
 from robustpca.bench.scores.clustering import (
+    approximation,
     best_accuracy,
     best_error,
     best_mutual_information,
@@ -14,8 +19,13 @@ from robustpca.bench.scores.clustering import (
     coordinates,
     mean_accuracy,
     mean_error,
+    partitions,
+    separation,
+    smallest_error,
+    smallest_error_of_vectors,
 )
 from robustpca.datasets import make_low_rank_plus_sparse
+from robustpca.metrics import clustering_error
 
 
 @pytest.fixture
@@ -57,3 +67,65 @@ def test_an_embedding_is_taken_as_it_is(blobs):
     X, _ = blobs
     model = LaplacianEigenmaps(2, n_neighbors=30).fit(X)
     np.testing.assert_array_equal(coordinates(model, X), model.embedding_)
+
+
+def test_the_approximation_of_an_embedding_weighs_its_columns_by_the_loadings(blobs):
+    X, y = blobs
+    model = GLPCA(3, beta=0.5).fit(X)
+    low_rank = model.inverse_transform(model.embedding_)
+    codes = approximation(model, X)
+    np.testing.assert_allclose(pdist(codes), pdist(low_rank), atol=1e-8)
+    assert np.abs(pdist(codes) - pdist(model.embedding_)).max() > 1
+    # Runs of one kind are not taken for runs of the other.
+    own = partitions(model, X, 4, 1, 0)
+    assert partitions(model, X, 4, 1, 0, of=approximation)[0].inertia != own[0].inertia
+    assert best_error(model, X, X, y, 0, of=approximation) == 0
+
+
+def test_the_approximation_of_other_models_is_what_they_are_scored_by(blobs):
+    X, _ = blobs
+    model = PCA(3).fit(X)
+    np.testing.assert_array_equal(approximation(model, X), model.transform(X))
+
+
+def test_coordinates_keep_the_distances_of_sparse_components_that_are_oblique(rng):
+    X = rng.normal(size=(40, 8)) @ rng.normal(size=(8, 8))
+    model = RSPCA(3, n_nonzero=4).fit(X)
+    codes, restored = coordinates(model, X), model.reconstruct(X) - model.mean_
+    assert np.abs(model.transform(X) @ model.transform(X).T - restored @ restored.T).max() > 1e-3
+    np.testing.assert_allclose(codes @ codes.T, restored @ restored.T, atol=1e-8)
+
+
+def test_of_a_pipeline_the_last_step_counts(blobs):
+    X, _ = blobs
+    model = make_pipeline(StandardScaler(), PCA(2)).fit(X)
+    np.testing.assert_allclose(coordinates(model, X), PCA(2).fit_transform(scale(X)), atol=1e-9)
+    embedded = make_pipeline(StandardScaler(), LaplacianEigenmaps(2, n_neighbors=30)).fit(X)
+    np.testing.assert_array_equal(coordinates(embedded, X), embedded[-1].embedding_)
+    alone = make_pipeline(PCA(2)).fit(X)
+    np.testing.assert_allclose(coordinates(alone, X), PCA(2).fit_transform(X), atol=1e-9)
+
+
+def test_the_smallest_error_is_that_of_the_run_nearest_the_labels(rng):
+    X, y = rng.normal(size=(60, 5)), rng.integers(5, size=60)
+    model = PCA(5).fit(X)
+    runs = partitions(model, X, 5, 8, 3)
+    errors = [clustering_error(y, run.labels) for run in runs]
+    assert smallest_error(model, X, X, y, 3, n_runs=8) == min(errors)
+    assert min(errors) < best_error(model, X, X, y, 3, n_runs=8)
+
+
+def test_singular_vectors_count_alike(rng):
+    # The classes are told apart by a direction with a small singular value alone.
+    y = np.repeat([0, 1], 30)
+    codes = np.column_stack([100 * rng.normal(size=60), y - 0.5])
+    model = SimpleNamespace(low_rank_=codes, embedding_=codes)
+    assert smallest_error_of_vectors(model, codes, codes, y, 0) < 0.1
+    assert np.isnan(smallest_error_of_vectors(PCA(2).fit(codes), codes, codes, y, 0))
+
+
+def test_separation_is_near_one_for_tight_classes_and_near_zero_for_none(blobs, rng):
+    X, y = blobs
+    model = PCA(3).fit(X)
+    assert separation(model, X, X, y) > 0.9
+    assert abs(separation(model, X, X, rng.permutation(y))) < 0.1

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
 from robustpca.bench.declarations import Cell, asked_for
@@ -166,11 +167,16 @@ def _die_with_parent() -> None:
 
 
 def _settled(cell: Cell, spoiled: Spoiled) -> Any:
-    """The estimator with the shape of the images and a seed, where it leaves them open."""
+    """The estimator with a seed and what it may know of the data, where it leaves them open.
+
+    That is the shape of the images; and for one that has a parameter ``X_clean``, which no user
+    could give, the data before corruption.
+    """
     model = clone(cell.variant.estimator)
     open_ = [name for name, value in model.get_params().items() if value is None]
     given = {name: cell.seed for name in open_ if name.split("__")[-1] == "random_state"}
     given |= {name: spoiled.image_shape for name in open_ if name.split("__")[-1] == "image_shape"}
+    given |= {name: spoiled.X for name in open_ if name.split("__")[-1] == "X_clean"}
     return model.set_params(**given)
 
 
@@ -194,7 +200,7 @@ def _number(value: Any) -> float | None:
 
 
 def _iterations(model: Any) -> int | None:
-    passes = getattr(model, "n_iter_", None)
+    passes = getattr(_last(model), "n_iter_", None)
     return None if passes is None else int(np.max(passes))
 
 
@@ -202,8 +208,13 @@ def _converged(model: Any, caught: list[warnings.WarningMessage]) -> bool | None
     """What the model says; else what it warned of; None if it has no loop at all."""
     if any(issubclass(warning.category, ConvergenceWarning) for warning in caught):
         return False
-    known = getattr(model, "converged_", None if _iterations(model) is None else True)
+    known = getattr(_last(model), "converged_", None if _iterations(model) is None else True)
     return None if known is None else bool(known)
+
+
+def _last(model: Any) -> Any:
+    """The last step of a pipeline; any other model itself."""
+    return model[-1] if isinstance(model, Pipeline) else model
 
 
 def _status(name: str) -> int | None:

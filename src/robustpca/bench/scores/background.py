@@ -1,0 +1,77 @@
+"""How well the low-rank part of a video is its still background."""
+
+from typing import Any
+
+import numpy as np
+
+from robustpca.bench.shown import picture
+from robustpca.core.linalg import Array
+from robustpca.metrics import foreground_scores, recovery_error
+
+__all__ = [
+    "background_rmse",
+    "foreground_f_measure",
+    "motion_left",
+    "show_background",
+    "show_foreground",
+    "show_frame",
+]
+
+# Grey levels by which a pixel must differ from the background to count as moving.
+THRESHOLD = 25.0
+
+
+def motion_left(model: Any, X_clean: Array, X_corrupt: Array) -> float:
+    """Change over time of the low-rank part as a share of that of the video.
+
+    Both are medians over the pixels that change at all of their deviation over time: 0 is a
+    still picture, 1 is the video itself. Light that changes is motion, too.
+    """
+    before = X_corrupt.std(axis=0, dtype=np.float64)
+    after = model.low_rank_.std(axis=0, dtype=np.float64)
+    changing = before > 0
+    return float(np.median(after[changing]) / np.median(before[changing]))
+
+
+def background_rmse(model: Any, X_clean: Array, X_corrupt: Array, extras: Any) -> float:
+    """Root mean square difference to the known background, in grey levels; none if unknown."""
+    if "background" not in extras:
+        return float("nan")
+    truth = np.broadcast_to(extras["background"], X_corrupt.shape)
+    return float(recovery_error(truth, model.low_rank_, extras.get("background_valid")) ** 0.5)
+
+
+def foreground_f_measure(model: Any, X_clean: Array, X_corrupt: Array, extras: Any) -> float:
+    """F-measure of what differs from the low-rank part by 25 grey levels; none without masks."""
+    if "masks" not in extras:
+        return float("nan")
+    return foreground_scores(extras["masks"], _moving(model, X_corrupt)).f_measure
+
+
+def show_frame(model: Any, X_clean: Array, X_corrupt: Array, image_shape: Any) -> dict[str, Any]:
+    """The frame that is shown: the one with most motion."""
+    return picture(X_corrupt[_busiest(X_corrupt)].reshape(image_shape))
+
+
+def show_background(
+    model: Any, X_clean: Array, X_corrupt: Array, image_shape: Any
+) -> dict[str, Any]:
+    """Low-rank part of that frame."""
+    return picture(model.low_rank_[_busiest(X_corrupt)].reshape(image_shape))
+
+
+def show_foreground(
+    model: Any, X_clean: Array, X_corrupt: Array, image_shape: Any
+) -> dict[str, Any]:
+    """What moves in that frame, white."""
+    at = _busiest(X_corrupt)
+    return picture(_moving(model, X_corrupt)[at].reshape(image_shape), high=1)
+
+
+def _moving(model: Any, X: Array) -> Array:
+    return np.asarray(np.abs(X - model.low_rank_) > THRESHOLD)
+
+
+def _busiest(X: Array) -> int:
+    """The frame with most pixels far from their median: the same for all methods."""
+    return int(np.argmax(np.count_nonzero(np.abs(X - np.median(X, axis=0)) > THRESHOLD, axis=1)))

@@ -1,0 +1,103 @@
+"""Parts of data sets that papers take: some classes, some samples of each, some columns."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from sklearn.preprocessing import scale
+
+from robustpca.datasets import Dataset, load
+
+__all__ = ["busy_airports", "ordered_classes", "without_view"]
+
+
+def ordered_classes(
+    name: str,
+    classes: Sequence[int] | int | None = None,
+    n_each: int | None = None,
+    size: tuple[int, int] | None = None,
+) -> Dataset:
+    """Samples of some classes, one class after the other.
+
+    Parameters
+    ----------
+    name : str
+        Name in the catalogue.
+    classes : sequence of int, int or None, default=None
+        Which classes, or how many of the first; None for all.
+    n_each : int, default=None
+        At most so many samples of each, the first ones; None for all.
+    size : tuple of two int, default=None
+        Height and width of the images; None for those of the stored file.
+
+    Returns
+    -------
+    dataset : Dataset
+        The samples.
+
+    Examples
+    --------
+    >>> from robustpca.bench.scores.samples import ordered_classes
+    >>> ordered_classes("digits", [0, 1], 50).y.tolist() == 50 * [0] + 50 * [1]
+    True
+    """
+    data = load(name, size=size)
+    if data.y is None:
+        raise ValueError(f"{name} has no classes to choose from.")
+    wanted = np.unique(data.y)[:classes] if classes is None or isinstance(classes, int) else classes
+    rows = [np.flatnonzero(data.y == label)[:n_each] for label in wanted]
+    return data.taken(np.concatenate(rows))
+
+
+def without_view(name: str, view: str, n_each: int | None = None) -> Dataset:
+    """Samples in several views, all of which but one are kept.
+
+    Parameters
+    ----------
+    name : str
+        Name in the catalogue of a set with ``view_names`` and ``view_sizes``.
+    view : str
+        Name of the view to leave out.
+    n_each : int, default=None
+        At most so many samples of each class, the first ones; None for all.
+
+    Returns
+    -------
+    dataset : Dataset
+        The samples, one class after the other; its rows are not images.
+    """
+    data = ordered_classes(name, None, n_each)
+    names = [str(label) for label in data.extras["view_names"]]
+    owners = np.repeat(names, data.extras["view_sizes"])
+    return replace(data, X=data.X[:, owners != view], image_shape=None, extras={})
+
+
+def busy_airports(n_rows: int | None = None, n_features: int = 68) -> Dataset:
+    """Flights with the busiest airports as columns of their own: a large table of mixed columns.
+
+    Parameters
+    ----------
+    n_rows : int, default=None
+        The first so many flights; None for all three million.
+    n_features : int, default=68
+        Number of columns: the numbers, and a share each for origins and destinations.
+
+    Returns
+    -------
+    dataset : Dataset
+        Single precision. Columns that are numbers are standardised, the others are 0 or 1.
+    """
+    stored = load("flights")
+    names = [str(column).lower() for column in stored.extras["columns"]]
+    table = stored.X[:n_rows]
+    places = [i for i, name in enumerate(names) if name in ("origin", "destination")]
+    numbers = [i for i in range(len(names)) if i not in places]
+    X = np.zeros((len(table), n_features), np.float32)
+    X[:, : len(numbers)] = scale(table[:, numbers].astype(np.float64))
+    width, at = (n_features - len(numbers)) // len(places), len(numbers)
+    for i in places:
+        airports = table[:, i].astype(int)
+        for airport in np.argsort(-np.bincount(airports), kind="stable")[:width]:
+            X[:, at] = airports == airport
+            at += 1
+    return replace(stored, X=X, y=None, extras={})

@@ -1,0 +1,50 @@
+"""Clustering error of FRPCAG on faces against the number of neighbours in its graphs."""
+
+from sklearn.preprocessing import scale
+
+from robustpca import FRPCAG
+from robustpca.bench.declarations import Source, Table, best_of, by_level
+from robustpca.bench.scores.clustering import best_error, smallest_error, smallest_error_of_vectors
+from robustpca.bench.scores.graphs import OnGraphs
+
+GRID = {
+    "estimator__sample_smoothness": by_level(
+        quick=[3.0], default=[1.0, 3.0, 10.0], full=[1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0]
+    ),
+    "estimator__feature_smoothness": by_level(
+        quick=[1.0], default=[0.1, 1.0, 10.0], full=[0.1, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]
+    ),
+}
+
+table = Table(
+    name="frpcag_effect_of_k",
+    title="FRPCAG, Section VII-C: clustering error against the number of neighbours",
+    datasets={
+        "ORL": by_level(
+            quick=Source("orl", size=(28, 23)),
+            default=Source("orl", size=(56, 46)),
+            full=Source("orl", size=(56, 46)),
+        ),
+        "digits": by_level(
+            quick=Source("digits", n_samples=300), default=Source("digits"), full=Source("digits")
+        ),
+    },
+    prepare=scale,
+    methods={
+        "FRPCAG": best_of(OnGraphs(FRPCAG(standardize=False)), chosen_by="the labels", **GRID),
+        "FRPCAG, equal weights": best_of(
+            OnGraphs(FRPCAG(standardize=False), bandwidth=None), chosen_by="the labels", **GRID
+        ),
+    },
+    vary={"n_neighbors": [5, 10, 25, 40]},
+    score={
+        "smallest error of ten runs, singular vectors": smallest_error_of_vectors,
+        "smallest error of ten runs": smallest_error,
+        "clustering error": best_error,
+    },
+    published="frpcag_effect_of_k.csv",
+    seeds=by_level(quick=1, default=10, full=20),
+    x="n_neighbors",
+    paper="Shahid, Perraudin, Kalofolias, Puy, Vandergheynst, Fast robust PCA on graphs, IEEE J. "
+    "Sel. Topics Signal Process. 2016.",
+)

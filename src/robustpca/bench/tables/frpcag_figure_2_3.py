@@ -1,0 +1,49 @@
+"""Whether the eigenvectors of a graph of the pixels are also those of the covariance."""
+
+from functools import partial
+
+from robustpca.bench.declarations import Claim, Source, Table, by_level
+from robustpca.bench.scores.graphs import (
+    FeatureGraph,
+    alignment,
+    show_coupling,
+    show_covariance_eigenvectors,
+    show_laplacian_eigenvectors,
+)
+from robustpca.bench.scores.samples import ordered_classes
+
+table = Table(
+    name="frpcag_figure_2_3",
+    title="FRPCAG, Figures 2 and 3: alignment of covariance and Laplacian",
+    datasets={
+        "USPS, digit 3": partial(ordered_classes, "usps", [3]),
+        "USPS": Source("usps"),
+        "digits, digit 3": partial(ordered_classes, "digits", [3]),
+        "digits": Source("digits"),
+    },
+    methods={
+        "nearest pixels": FeatureGraph(),
+        "nearest pixels, equal weights": FeatureGraph(bandwidth=None),
+        "nearest pixels, mean distance": FeatureGraph(bandwidth="mean"),
+        "grid of pixels": FeatureGraph("grid"),
+        "shuffled": FeatureGraph("shuffled"),
+    },
+    score={"alignment order": alignment},
+    shows={
+        "eigenvectors of the covariance": show_covariance_eigenvectors,
+        "eigenvectors of the Laplacian": show_laplacian_eigenvectors,
+        "covariance in the basis of the graph": show_coupling,
+    },
+    published="frpcag_figure_2_3.csv",
+    seeds=by_level(quick=1, default=10, full=20),
+    better="higher",
+    paper="Shahid, Perraudin, Kalofolias, Puy, Vandergheynst, Fast robust PCA on graphs, IEEE J. "
+    "Sel. Topics Signal Process. 2016.",
+    claims=[
+        Claim(
+            text="The eigenvectors of the graph of the pixels are aligned with the covariance.",
+            method="nearest pixels",
+            against=["shuffled"],
+        )
+    ],
+)

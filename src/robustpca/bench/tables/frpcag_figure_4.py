@@ -1,0 +1,71 @@
+"""What more smoothness does to the low-rank part of zeros and ones."""
+
+from functools import partial
+from typing import Any
+
+from sklearn.preprocessing import scale
+
+from robustpca import FRPCAG
+from robustpca.bench.declarations import Table, by_level
+from robustpca.bench.scores.clustering import best_error
+from robustpca.bench.scores.graphs import OnGraphs
+from robustpca.bench.scores.samples import ordered_classes
+from robustpca.bench.scores.spectra import (
+    block_contrast,
+    n_large,
+    share_of_nuclear_norm,
+    show_feature_coupling,
+    show_interaction,
+    show_sample_coupling,
+    show_singular_values,
+    smooth_share_of_features,
+    smooth_share_of_samples,
+)
+
+
+def equally_smooth(smoothness: float) -> Any:
+    """FRPCAG with the same weight for both graphs."""
+    return OnGraphs(
+        FRPCAG(standardize=False, sample_smoothness=smoothness, feature_smoothness=smoothness)
+    )
+
+
+table = Table(
+    name="frpcag_figure_4",
+    title="FRPCAG, Figure 4: rank, subspaces and clusters against the weight of the graphs",
+    datasets={
+        "MNIST": by_level(
+            quick=partial(ordered_classes, "mnist", [0, 1], 75),
+            default=partial(ordered_classes, "mnist", [0, 1], 500),
+            full=partial(ordered_classes, "mnist", [0, 1], 500),
+        ),
+        "digits": partial(ordered_classes, "digits", [0, 1]),
+    },
+    prepare=scale,
+    methods={"FRPCAG": equally_smooth},
+    vary={
+        "smoothness": by_level(
+            quick=[1.0, 30.0],
+            default=[1.0, 3.0, 10.0, 30.0],
+            full=[1.0, 2.0, 5.0, 10.0, 20.0, 30.0],
+        )
+    },
+    score={
+        "clustering error": best_error,
+        "number of large singular values": n_large,
+        "share of the nuclear norm": share_of_nuclear_norm,
+        "contrast of the blocks": block_contrast,
+        "share in the lowest 10 of the sample graph": smooth_share_of_samples,
+        "share in the lowest 10 of the feature graph": smooth_share_of_features,
+    },
+    shows={
+        "interaction of the samples": show_interaction,
+        "singular values": show_singular_values,
+        "singular vectors in the sample graph": show_sample_coupling,
+        "singular vectors in the feature graph": show_feature_coupling,
+    },
+    seeds=by_level(quick=1, default=3, full=10),
+    x="smoothness",
+    paper="Shahid, Perraudin, Kalofolias, Puy, Vandergheynst, Fast robust PCA on graphs, IEEE J. "
+    "Sel. Topics Signal Process. 2016.",
+)

@@ -1,0 +1,80 @@
+"""Singular values of three low-rank parts of faces with and without occlusion."""
+
+from functools import partial
+
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from robustpca import FRPCAG, RPCA, RPCAG
+from robustpca.bench.declarations import Source, Table, best_of, by_level
+from robustpca.bench.scores.clustering import best_error
+from robustpca.bench.scores.graphs import OnGraphs
+from robustpca.bench.scores.samples import ordered_classes
+from robustpca.bench.scores.spectra import (
+    n_large,
+    share_of_nuclear_norm,
+    show_singular_values,
+    show_singular_values_of_data,
+)
+from robustpca.datasets import occlude_blocks
+
+standard = ("standard", StandardScaler())
+by_labels = partial(best_of, chosen_by="the labels")
+SPARSITIES = by_level(
+    quick=[0.6], default=[0.5, 1.0, 1.5], full=[0.125, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0]
+)
+
+table = Table(
+    name="frpcag_figure_5",
+    title="FRPCAG, Figure 5: singular values with and without blocks",
+    datasets={
+        "ORL": by_level(
+            quick=partial(ordered_classes, "orl", 10, size=(28, 23)),
+            default=partial(ordered_classes, "orl", 30, size=(56, 46)),
+            full=partial(ordered_classes, "orl", 30, size=(56, 46)),
+        ),
+        "digits": by_level(
+            quick=Source("digits", n_samples=200),
+            default=Source("digits", n_samples=700),
+            full=Source("digits"),
+        ),
+    },
+    corruption={
+        "none": None,
+        "blocks 15 %": partial(occlude_blocks, area=0.15),
+        "blocks 25 %": partial(occlude_blocks, area=0.25),
+    },
+    methods={
+        "RPCA": by_labels(
+            Pipeline([standard, ("fit", OnGraphs(RPCA(tol=1e-3)))]), fit__sparsity=SPARSITIES
+        ),
+        "RPCAG": by_labels(
+            Pipeline([standard, ("fit", OnGraphs(RPCAG(smoothness=0.125, tol=1e-3)))]),
+            fit__sparsity=SPARSITIES,
+            fit__estimator__smoothness=by_level(
+                quick=[0.125], default=[0.125, 1.0], full=[0.125, 1.0, 8.0]
+            ),
+        ),
+        "FRPCAG": by_labels(
+            Pipeline([standard, ("fit", OnGraphs(FRPCAG(standardize=False)))]),
+            fit__estimator__sample_smoothness=by_level(
+                quick=[3.0], default=[1.0, 3.0, 10.0, 30.0], full=[1.0, 2.0, 3.0, 5.0, 10.0, 30.0]
+            ),
+            fit__estimator__feature_smoothness=by_level(
+                quick=[10.0], default=[1.0, 10.0], full=[1.0, 3.0, 10.0, 30.0]
+            ),
+        ),
+    },
+    score={
+        "clustering error": best_error,
+        "number of large singular values": n_large,
+        "share of the nuclear norm": share_of_nuclear_norm,
+    },
+    shows={
+        "singular values": show_singular_values,
+        "singular values of the data": show_singular_values_of_data,
+    },
+    seeds=by_level(quick=1, default=5, full=10),
+    paper="Shahid, Perraudin, Kalofolias, Puy, Vandergheynst, Fast robust PCA on graphs, IEEE J. "
+    "Sel. Topics Signal Process. 2016.",
+)

@@ -1,0 +1,77 @@
+"""Times and passes of FRPCAG and of the two methods with a nuclear norm."""
+
+from functools import partial
+
+from sklearn.preprocessing import scale
+
+from robustpca import FRPCAG, RPCA, RPCAG
+from robustpca.bench.declarations import Claim, Source, Table, by_level
+from robustpca.bench.scores.graphs import (
+    OnGraphs,
+    feature_graph_seconds,
+    iterations,
+    sample_graph_seconds,
+    seconds_after_graphs,
+    seconds_in_all,
+)
+from robustpca.bench.scores.samples import ordered_classes
+
+PAPER = (
+    "Shahid, Perraudin, Kalofolias, Puy, Vandergheynst, Fast robust PCA on graphs, IEEE J. Sel. "
+    "Topics Signal Process. 2016."
+)
+SCORES = {
+    "seconds": seconds_after_graphs,
+    "iterations": iterations,
+    "seconds for the sample graph": sample_graph_seconds,
+    "seconds for the feature graph": feature_graph_seconds,
+    "seconds in all": seconds_in_all,
+}
+MIDDLE = {
+    "MNIST 5000": Source("mnist", n_samples=5000),
+    "ORL 300": partial(ordered_classes, "orl", 30, size=(112, 92)),
+    "USPS 3500": Source("usps", n_samples=3500),
+}
+
+table = Table(
+    name="frpcag_table_5",
+    title="FRPCAG, Table V: seconds and passes",
+    datasets=by_level(
+        quick={
+            "MNIST 500": Source("mnist", n_samples=500),
+            "ORL 100": partial(ordered_classes, "orl", 10, size=(56, 46)),
+            "USPS 700": Source("usps", n_samples=700),
+            "digits": Source("digits"),
+        },
+        default={**MIDDLE, "digits": Source("digits")},
+        full={
+            **MIDDLE,
+            "MNIST 15000": Source("mnist", n_samples=15000),
+            "MNIST 25000": Source("mnist", n_samples=25000),
+            "digits": Source("digits"),
+        },
+    ),
+    prepare=scale,
+    methods={
+        "FRPCAG": OnGraphs(FRPCAG(standardize=False)),
+        "RPCAG": OnGraphs(RPCAG(smoothness=0.125)),
+        "RPCA": OnGraphs(RPCA()),
+    },
+    score=SCORES,
+    published="frpcag_table_5.csv",
+    seeds=by_level(quick=1, default=2, full=3),
+    repeats=2,
+    paper=PAPER,
+    time_limit=by_level(quick=120, default=1800, full=14400),
+    claims=[
+        Claim(
+            text="FRPCAG is orders of magnitude faster than RPCAG and RPCA.",
+            method="FRPCAG",
+        ),
+        Claim(
+            text="FRPCAG needs few passes whatever the size of the data.",
+            method="FRPCAG",
+            score="iterations",
+        ),
+    ],
+)

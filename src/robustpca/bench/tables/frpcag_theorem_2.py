@@ -1,0 +1,50 @@
+"""Both sides of the bound of Theorem 2, on fitted models."""
+
+from functools import partial
+
+from robustpca.bench.declarations import Source, Table, by_level
+from robustpca.bench.scores.graphs import (
+    Theorem2Fit,
+    bound_left,
+    bound_ratio,
+    bound_right,
+    printed_ratio,
+)
+from robustpca.datasets import make_graph_clusters
+
+table = Table(
+    name="frpcag_theorem_2",
+    title="FRPCAG, Theorem 2: left and right side of the bound",
+    datasets={
+        "clusters": partial(make_graph_clusters, n_samples=200),
+        "clusters without noise": partial(make_graph_clusters, n_samples=200, noise=0.0),
+        "digits": Source("digits", n_samples=400),
+        "USPS": Source("usps", n_samples=400),
+    },
+    methods={"FRPCAG": Theorem2Fit()},
+    vary={
+        "n_sample": by_level(quick=[6], default=[6, 20], full=[2, 6, 20]),
+        "n_feature": by_level(quick=[5], default=[5, 20], full=[2, 5, 20]),
+        "smoothness": by_level(
+            quick=[0.1, 10.0],
+            default=[0.01, 0.1, 1.0, 10.0],
+            full=[0.001, 0.01, 0.1, 1.0, 10.0, 100.0],
+        ),
+    },
+    score={
+        "left over right": bound_ratio,
+        "left": bound_left,
+        "right": bound_right,
+        "left as printed over right": printed_ratio,
+    },
+    seeds=by_level(quick=1, default=5, full=10),
+    paper="Shahid, Perraudin, Kalofolias, Puy, Vandergheynst, Fast robust PCA on graphs, IEEE J. "
+    "Sel. Topics Signal Process. 2016.",
+    notes=[
+        "The bound holds where the first ratio is at most 1. It is for the part of the clean data "
+        "in the span of the lowest eigenvectors of both graphs, 6 and 5 of them for the clusters; "
+        "what else is in the data counts as corruption.",
+        "The theorem is printed with the weights of the two graphs on its left side; its proof "
+        "has the common weight there. The last ratio is that of the printed form.",
+    ],
+)
