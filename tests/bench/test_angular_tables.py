@@ -37,15 +37,6 @@ def test_videos_of_the_printed_sizes_wait_for_the_full_level():
     }
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_what_the_paper_concludes_is_about_scores_of_the_table(name):
-    table = TABLES[name]
-    assert table.claims
-    assert {claim.score for claim in table.claims} <= {None, *table.scores}
-    places = {*table.vary, "dataset", "corruption"}
-    assert all(set(claim.where) <= places for claim in table.claims)
-
-
 def test_what_needs_no_data_is_there_at_every_level(monkeypatch):
     monkeypatch.setenv("ROBUSTPCA_DATA", "")
     for name in ("angular_table_1", "angular_figure_2", "angular_digits"):

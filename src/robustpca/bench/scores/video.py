@@ -1,21 +1,23 @@
 """Images that share a background: frames of a still camera, a face under many lights.
 
-What a model restores is the background, or the face without its shadows; what it leaves over is
+What a model recovers is the background, or the face without its shadows; what it leaves over is
 what moves, or the shadow.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from robustpca.bench.scores.recovery import recovered
 from robustpca.bench.shown import picture
 from robustpca.core.linalg import Array
 from robustpca.metrics import foreground_scores
 
 __all__ = [
-    "OneClass",
+    "PixelMedian",
     "SomeSamples",
     "background_error",
     "block_error",
@@ -26,8 +28,6 @@ __all__ = [
     "percent_kept",
     "precision",
     "recall",
-    "restored",
-    "seconds_of_fit",
     "shadow_gain",
     "telling",
     "triptych",
@@ -36,18 +36,6 @@ __all__ = [
 # Grey levels of 255: what differs more is in the foreground, what is darker lies in the shadow.
 THRESHOLD = 25.0
 DARK = 25.0
-
-
-@dataclass(frozen=True)
-class OneClass:
-    """The samples of one class of a data set, such as the images of one person."""
-
-    source: Callable[..., Any]
-    label: int
-
-    def __call__(self) -> Any:
-        data = self.source()
-        return data.taken(data.y == self.label)
 
 
 @dataclass(frozen=True)
@@ -66,13 +54,12 @@ class SomeSamples:
         )
 
 
-def restored(model: Any, X: Array) -> Array:
-    """What a model makes of its training images: the low-rank part, else the reconstruction."""
-    if hasattr(model, "low_rank_"):
-        return np.asarray(model.low_rank_)
-    if hasattr(model, "reconstruct"):
-        return np.asarray(model.reconstruct(X))
-    return np.asarray(model.inverse_transform(model.transform(X)))
+class PixelMedian(BaseEstimator):
+    """The simplest background: the median of each pixel over time, the same in all frames."""
+
+    def fit(self, X: Array, y: Any = None) -> Self:
+        self.low_rank_ = np.broadcast_to(np.median(X, axis=0), X.shape)
+        return self
 
 
 def f_measure(model: Any, X_clean: Array, X_corrupt: Array, extras: Any) -> float:
@@ -103,7 +90,7 @@ def ghost_error(model: Any, X_clean: Array, X_corrupt: Array, extras: Any) -> fl
 
 def median_distance(model: Any, X_clean: Array, X_corrupt: Array) -> float:
     """Mean distance of the backgrounds to the median of each pixel over time, in grey levels."""
-    return float(np.mean(np.abs(restored(model, X_corrupt) - np.median(X_corrupt, axis=0))))
+    return float(np.mean(np.abs(recovered(model, X_corrupt) - np.median(X_corrupt, axis=0))))
 
 
 def percent_kept(model: Any, X_clean: Array, X_corrupt: Array) -> float:
@@ -114,23 +101,18 @@ def percent_kept(model: Any, X_clean: Array, X_corrupt: Array) -> float:
 def lit_error(model: Any, X_clean: Array, X_corrupt: Array, mask: Array) -> float:
     """Root mean square change of the pixels that are neither dark nor covered."""
     lit = (X_clean >= DARK) & ~mask
-    return _rms((restored(model, X_corrupt) - X_clean)[lit])
+    return _rms((recovered(model, X_corrupt) - X_clean)[lit])
 
 
 def shadow_gain(model: Any, X_clean: Array, X_corrupt: Array, mask: Array) -> float:
     """By how many grey levels the dark pixels become brighter, in the mean."""
     dark = (X_clean < DARK) & ~mask
-    return float(np.mean((restored(model, X_corrupt) - X_clean)[dark]))
+    return float(np.mean((recovered(model, X_corrupt) - X_clean)[dark]))
 
 
 def block_error(model: Any, X_clean: Array, X_corrupt: Array, mask: Array) -> float:
     """Root mean square error of covered pixels; NaN if there are none."""
-    return _rms((restored(model, X_corrupt) - X_clean)[mask])
-
-
-def seconds_of_fit(model: Any, X_clean: Array, X_corrupt: Array, seconds: float) -> float:
-    """Seconds that the fit took."""
-    return seconds
+    return _rms((recovered(model, X_corrupt) - X_clean)[mask])
 
 
 def triptych(
@@ -146,7 +128,7 @@ def triptych(
     See `telling` for ``half`` and ``quantile``, which say which image.
     """
     at = telling(X_corrupt, half, quantile)
-    image, background = X_corrupt[at], restored(model, X_corrupt)[at]
+    image, background = X_corrupt[at], recovered(model, X_corrupt)[at]
     return picture(
         np.reshape([image, background, 255 - np.abs(image - background)], (3, *image_shape))
     )
@@ -171,13 +153,13 @@ def telling(X: Array, half: int = 0, quantile: float = 1.0) -> int:
 
 
 def _foreground(model: Any, X: Array, extras: Any) -> Any:
-    return foreground_scores(extras["masks"], np.abs(X - restored(model, X)) > THRESHOLD)
+    return foreground_scores(extras["masks"], np.abs(X - recovered(model, X)) > THRESHOLD)
 
 
 def _background_errors(model: Any, X: Array, extras: Any) -> Array:
     """Errors of the pixels whose background is known, with the light of each frame fitted."""
     valid = _valid(extras)
-    found, truth = restored(model, X)[:, valid], np.asarray(extras["background"], float)[valid]
+    found, truth = recovered(model, X)[:, valid], np.asarray(extras["background"], float)[valid]
     light = found @ truth / (truth @ truth)
     return found - light[:, None] * truth
 

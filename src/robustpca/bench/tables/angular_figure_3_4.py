@@ -52,7 +52,9 @@ table = Table(
         "of each pixel over time, in grey levels, and the share of frames that were not trimmed. "
         "The median is no truth: where water or a curtain moves, backgrounds should differ from "
         "it. angular_background_scores has videos with a truth.",
-        "TAE has both ends of the range of angles that the paper gives.",
+        "TAE has both ends of the range of angles that the paper gives. Of frames that are "
+        "centred first, most lie farther than that from any single one: TAE keeps 14 to 39 % of "
+        "them at 60 degrees and 42 to 71 % at 70 at the quick level.",
         "Airport Hall has 24 frames and Water Surface 48, of 3584 and 633 in the paper. Curtain "
         "is every fifth frame.",
         "A video is the same for all seeds, except for the synthetic one.",

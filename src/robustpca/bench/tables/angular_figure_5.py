@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from robustpca import EMPCA, RPCA, AngularEmbedding, GrassmannAverage
-from robustpca.bench.declarations import Claim, Source, Table, by_level
+from robustpca.bench.declarations import Claim, Table, by_level
+from robustpca.bench.scores.samples import ordered_classes
 from robustpca.bench.scores.video import (
-    OneClass,
     block_error,
     lit_error,
     percent_kept,
@@ -17,14 +17,16 @@ from robustpca.bench.scores.video import (
 )
 from robustpca.datasets import occlude_blocks
 
-QUICK = Source("yaleb_5subjects", size=(96, 84))
-FACES = Source("yaleb_5subjects", size=(192, 168))
-PERSONS = {f"person {label + 1}": OneClass(FACES, label) for label in range(5)}
+HALF_SIZE = partial(ordered_classes, "yaleb_5subjects", size=(96, 84))
+FULL_SIZE = partial(ordered_classes, "yaleb_5subjects", size=(192, 168))
+PERSONS = {f"person {label + 1}": partial(FULL_SIZE, classes=[label]) for label in range(5)}
 
 table = Table(
     name="angular_figure_5",
     title="AE, Fig. 5: faces without shadows from 9 components",
-    datasets=by_level(quick={"person 1": OneClass(QUICK, 0)}, default=PERSONS, full=PERSONS),
+    datasets=by_level(
+        quick={"person 1": partial(HALF_SIZE, classes=[0])}, default=PERSONS, full=PERSONS
+    ),
     corruption={"as they are": None, "covered": partial(occlude_blocks, area=0.1, samples=0.5)},
     methods={
         "PCA": PCA(9),

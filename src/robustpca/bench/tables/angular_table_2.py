@@ -12,12 +12,12 @@ from robustpca.bench.scores.classification import accuracy, split
 RIVALS = ("PCA", "EM PCA", "TGA")
 
 
-def small_at_quick(name: str) -> object:
-    """A data set split by the seed, of which the quick level takes 600 samples."""
-    few, all_ = (
-        partial(split, source=Source(name, n_samples=n), unit_range=True) for n in (600, None)
+def growing(name: str) -> object:
+    """A data set split by the seed, of which lower levels take 600 or 2000 samples."""
+    few, more, all_ = (
+        partial(split, source=Source(name, n_samples=n), unit_range=True) for n in (600, 2000, None)
     )
-    return by_level(quick=few, default=all_, full=all_)
+    return by_level(quick=few, default=more, full=all_)
 
 
 table = Table(
@@ -26,8 +26,8 @@ table = Table(
     datasets={
         "FSD": partial(split, source=Source("fsd10"), unit_range=True),
         "Kin": partial(split, source=Source("kinematic"), unit_range=True),
-        "mfeat": small_at_quick("mfeat"),
-        "USPS": small_at_quick("usps"),
+        "mfeat": growing("mfeat"),
+        "USPS": growing("usps"),
     },
     methods={
         "PCA": PCA(svd_solver="full"),

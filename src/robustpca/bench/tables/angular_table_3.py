@@ -7,7 +7,7 @@ from sklearn.decomposition import PCA
 
 from robustpca import EMPCA, RPCA, AngularEmbedding, GrassmannAverage
 from robustpca.bench.declarations import Claim, Source, Table, by_level
-from robustpca.bench.scores.video import seconds_of_fit
+from robustpca.bench.scores.times import seconds_of_fit
 from robustpca.datasets import make_video
 
 SLOW = ("EM PCA", "Inexact ALM", "TGA")
