@@ -63,7 +63,7 @@ table = Table(
     },
     shows={"most foreground": partial(triptych, half=0)},
     better="higher",
-    seeds=by_level(quick=2, default=5, full=20),
+    seeds=by_level(quick=2, default=10, full=20),
     time_limit=by_level(quick=600.0, default=1800.0, full=3600.0),
     paper="Liu, Yu, Angular embedding: a new angular robust principal component analysis, "
     "AAAI 2021.",

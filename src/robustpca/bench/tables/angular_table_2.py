@@ -43,7 +43,7 @@ table = Table(
         ),
     },
     published="angular_table_2.csv",
-    seeds=by_level(quick=1, default=5, full=10),
+    seeds=by_level(quick=1, default=10, full=20),
     better="higher",
     time_limit=3600.0,
     paper="Liu, Yu, Angular embedding: a new angular robust principal component analysis, "
