@@ -32,7 +32,6 @@ __all__ = [
     "partitions",
     "separation",
     "smallest_error",
-    "smallest_error_of_vectors",
 ]
 
 
@@ -47,26 +46,37 @@ class Partition:
 _found: WeakKeyDictionary[Any, dict[Any, list[Partition]]] = WeakKeyDictionary()
 
 
-def coordinates(model: Any, X: Array) -> Array:
+def coordinates(model: Any, X: Array, n_vectors: int | None = None) -> Array:
     """What a model makes of its training data, in as few coordinates as keep all distances.
 
     Its embedding if it has one, which is that of the low-rank part where there is one; else the
-    codes of ``X``. Of a pipeline, the last step counts.
+    codes of ``X``. Of a pipeline, the last step counts. With ``n_vectors``, a low-rank part is
+    replaced by so many of its left singular vectors: without the singular values, all of them
+    count alike.
     """
     if isinstance(model, Pipeline):
-        return coordinates(model[-1], model[:-1].transform(X) if len(model) > 1 else X)
+        X = model[:-1].transform(X) if len(model) > 1 else X
+        return coordinates(model[-1], X, n_vectors)
+    if n_vectors is not None and hasattr(model, "low_rank_"):
+        return linalg.svd(model.low_rank_, full_matrices=False)[0][:, :n_vectors]
     embedding = getattr(model, "embedding_", None)
     return np.asarray(model.transform(X) if embedding is None else embedding)
 
 
 def partitions(
-    model: Any, X: Array, n_clusters: int, n_runs: int, random_state: int
+    model: Any, X: Array, n_clusters: int, n_runs: int, random_state: int, vectors: bool = False
 ) -> list[Partition]:
-    """Runs of k-means, each from one random start; those of a model are made once."""
+    """Runs of k-means, each from one random start; those of a model are made once.
+
+    With ``vectors``, a low-rank part is replaced by as many singular vectors as clusters.
+    """
     runs = _found.setdefault(model, {})
-    key = (id(X), n_clusters, n_runs, random_state)
+    key = (id(X), n_clusters, n_runs, random_state, vectors)
     if key not in runs:
-        runs[key] = _runs(coordinates(model, X), n_clusters, n_runs, random_state)
+        codes = coordinates(model, X, n_clusters if vectors else None)
+        starts = np.random.RandomState(random_state).randint(2**31 - 1, size=n_runs)
+        fits = [KMeans(n_clusters, n_init=1, random_state=start).fit(codes) for start in starts]
+        runs[key] = [Partition(fit.labels_, fit.inertia_) for fit in fits]
     return runs[key]
 
 
@@ -93,20 +103,36 @@ def best_accuracy(
 
 
 def best_error(
-    model: Any, X_clean: Array, X_corrupt: Array, y: Array, random_state: int, n_runs: int = 10
+    model: Any,
+    X_clean: Array,
+    X_corrupt: Array,
+    y: Array,
+    random_state: int,
+    n_runs: int = 10,
+    vectors: bool = False,
 ) -> float:
-    """Share of samples in a wrong cluster, of the run of k-means with the lowest inertia."""
-    return 1 - best_accuracy(model, X_clean, X_corrupt, y, random_state, n_runs)
+    """Share of samples in a wrong cluster, of the run of k-means with the lowest inertia.
+
+    With ``vectors``, k-means runs on singular vectors, as in `partitions`.
+    """
+    return clustering_error(y, _best(model, X_corrupt, y, random_state, n_runs, vectors))
 
 
 def smallest_error(
-    model: Any, X_clean: Array, X_corrupt: Array, y: Array, random_state: int, n_runs: int = 10
+    model: Any,
+    X_clean: Array,
+    X_corrupt: Array,
+    y: Array,
+    random_state: int,
+    n_runs: int = 10,
+    vectors: bool = False,
 ) -> float:
     """Share of samples in a wrong cluster, of the run of k-means that comes nearest the labels.
 
-    It says what k-means could find, not what it finds without them.
+    It says what k-means could find, not what it finds without them. With ``vectors``, it runs on
+    singular vectors, as in `partitions`.
     """
-    runs = partitions(model, X_corrupt, len(np.unique(y)), n_runs, random_state)
+    runs = partitions(model, X_corrupt, len(np.unique(y)), n_runs, random_state, vectors)
     return min(clustering_error(y, run.labels) for run in runs)
 
 
@@ -130,29 +156,8 @@ def separation(model: Any, X_clean: Array, X_corrupt: Array, y: Array) -> float:
     return float(silhouette_score(coordinates(model, X_corrupt), y))
 
 
-def smallest_error_of_vectors(
-    model: Any, X_clean: Array, X_corrupt: Array, y: Array, random_state: int, n_runs: int = 10
-) -> float:
-    """`smallest_error` of the first left singular vectors of the low-rank part, of unit length.
-
-    There are as many as classes. Without the singular values, all of them count alike. None if
-    the model has no low-rank part.
-    """
-    low_rank = getattr(model[-1] if isinstance(model, Pipeline) else model, "low_rank_", None)
-    if low_rank is None:
-        return float("nan")
-    n_classes = len(np.unique(y))
-    vectors = linalg.svd(low_rank, full_matrices=False)[0][:, :n_classes]
-    runs = _runs(vectors, n_classes, n_runs, random_state)
-    return min(clustering_error(y, run.labels) for run in runs)
-
-
-def _runs(codes: Array, n_clusters: int, n_runs: int, random_state: int) -> list[Partition]:
-    starts = np.random.RandomState(random_state).randint(2**31 - 1, size=n_runs)
-    fits = [KMeans(n_clusters, n_init=1, random_state=start).fit(codes) for start in starts]
-    return [Partition(fit.labels_, fit.inertia_) for fit in fits]
-
-
-def _best(model: Any, X: Array, y: Array, random_state: int, n_runs: int) -> Array:
-    runs = partitions(model, X, len(np.unique(y)), n_runs, random_state)
+def _best(
+    model: Any, X: Array, y: Array, random_state: int, n_runs: int, vectors: bool = False
+) -> Array:
+    runs = partitions(model, X, len(np.unique(y)), n_runs, random_state, vectors)
     return min(runs, key=lambda run: run.inertia).labels

@@ -3,7 +3,6 @@
 from functools import partial
 
 from robustpca.bench.declarations import Claim, Table, by_level
-from robustpca.bench.scores.clustering import best_error, smallest_error, smallest_error_of_vectors
 from robustpca.bench.scores.samples import without_view
 from robustpca.bench.tables.frpcag_figure_6 import (
     FACTORISATIONS,
@@ -12,6 +11,7 @@ from robustpca.bench.tables.frpcag_figure_6 import (
     NOTES,
     NUCLEAR,
     PAPER,
+    SCORES,
 )
 
 table = Table(
@@ -30,11 +30,7 @@ table = Table(
         full={"none": None, **MISSING},
     ),
     methods={**FACTORISATIONS, **NUCLEAR, **GRAPHS},
-    score={
-        "clustering error": best_error,
-        "smallest error of ten runs": smallest_error,
-        "smallest error of ten runs, singular vectors": smallest_error_of_vectors,
-    },
+    score=SCORES,
     seeds=by_level(quick=1, default=5, full=10),
     x="corruption",
     paper=PAPER,
