@@ -5,6 +5,7 @@ from functools import partial
 from robustpca.bench.declarations import Claim, Table, by_level
 from robustpca.bench.scores.samples import without_view
 from robustpca.bench.tables.frpcag_figure_6 import (
+    CONTROLS,
     FACTORISATIONS,
     GRAPHS,
     MISSING,
@@ -29,7 +30,7 @@ table = Table(
         default={"none": None, **MISSING},
         full={"none": None, **MISSING},
     ),
-    methods={**FACTORISATIONS, **NUCLEAR, **GRAPHS},
+    methods={**FACTORISATIONS, **NUCLEAR, **GRAPHS, **CONTROLS},
     score=SCORES,
     seeds=by_level(quick=1, default=5, full=10),
     x="corruption",
