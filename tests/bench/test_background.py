@@ -67,7 +67,7 @@ def test_without_truth_there_is_no_score(video):
 def test_the_frame_with_most_motion_is_shown(video):
     X, _ = video
     model = SimpleNamespace(low_rank_=np.full((4, 6), 100.0))
-    assert show_frame(model, X, X, (2, 3)) == picture(X[2].reshape(2, 3))
-    assert show_background(model, X, X, (2, 3)) == picture(np.full((2, 3), 100))
-    moving = [[0, 0, 1], [1, 0, 0]]
-    assert show_foreground(model, X, X, (2, 3)) == picture(moving, high=1)
+    assert show_frame(model, X, X, (2, 3)) == picture(X[2].reshape(2, 3), zoom=53)
+    assert show_background(model, X, X, (2, 3)) == picture(np.full((2, 3), 100), zoom=53)
+    moving = [[0, 0, 255], [255, 0, 0]]
+    assert show_foreground(model, X, X, (2, 3)) == picture(moving, zoom=53)

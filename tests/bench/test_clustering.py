@@ -1,5 +1,3 @@
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
@@ -21,8 +19,8 @@ from robustpca.bench.scores.clustering import (
     mean_error,
     partitions,
     separation,
+    singular_vectors,
     smallest_error,
-    smallest_error_of_vectors,
 )
 from robustpca.datasets import make_low_rank_plus_sparse
 from robustpca.metrics import clustering_error
@@ -115,13 +113,26 @@ def test_the_smallest_error_is_that_of_the_run_nearest_the_labels(rng):
     assert min(errors) < best_error(model, X, X, y, 3, n_runs=8)
 
 
+class Decomposed:
+    """Stands for a model with a low-rank part."""
+
+
 def test_singular_vectors_count_alike(rng):
     # The classes are told apart by a direction with a small singular value alone.
     y = np.repeat([0, 1], 30)
-    codes = np.column_stack([100 * rng.normal(size=60), y - 0.5])
-    model = SimpleNamespace(low_rank_=codes, embedding_=codes)
-    assert smallest_error_of_vectors(model, codes, codes, y, 0) < 0.1
-    assert np.isnan(smallest_error_of_vectors(PCA(2).fit(codes), codes, codes, y, 0))
+    codes = np.column_stack([100 * rng.normal(size=60), y - 0.5, np.zeros(60)])
+    model = Decomposed()
+    model.low_rank_ = model.embedding_ = codes
+    assert singular_vectors(model, codes, 2).shape == (60, 2)
+    args = model, codes, codes, y, 0
+    assert smallest_error(*args, of=singular_vectors) < 0.1 < smallest_error(*args)
+    assert best_error(*args, of=singular_vectors) < 0.1 < best_error(*args)
+
+
+def test_without_a_low_rank_part_there_are_no_vectors_to_take(blobs):
+    X, _ = blobs
+    model = PCA(3).fit(X)
+    np.testing.assert_array_equal(singular_vectors(model, X, 2), model.transform(X))
 
 
 def test_separation_is_near_one_for_tight_classes_and_near_zero_for_none(blobs, rng):

@@ -50,22 +50,26 @@ def foreground_f_measure(model: Any, X_clean: Array, X_corrupt: Array, extras: A
 
 def show_frame(model: Any, X_clean: Array, X_corrupt: Array, image_shape: Any) -> dict[str, Any]:
     """The frame that is shown: the one with most motion."""
-    return picture(X_corrupt[_busiest(X_corrupt)].reshape(image_shape))
+    return _picture(X_corrupt[_busiest(X_corrupt)], image_shape)
 
 
 def show_background(
     model: Any, X_clean: Array, X_corrupt: Array, image_shape: Any
 ) -> dict[str, Any]:
     """Low-rank part of that frame."""
-    return picture(model.low_rank_[_busiest(X_corrupt)].reshape(image_shape))
+    return _picture(model.low_rank_[_busiest(X_corrupt)], image_shape)
 
 
 def show_foreground(
     model: Any, X_clean: Array, X_corrupt: Array, image_shape: Any
 ) -> dict[str, Any]:
     """What moves in that frame, white."""
-    at = _busiest(X_corrupt)
-    return picture(_moving(model, X_corrupt)[at].reshape(image_shape), high=1)
+    return _picture(255.0 * _moving(model, X_corrupt)[_busiest(X_corrupt)], image_shape)
+
+
+def _picture(frame: Array, image_shape: tuple[int, int]) -> dict[str, Any]:
+    """A frame, about as wide as a stamp even if it has few pixels."""
+    return picture(frame.reshape(image_shape), zoom=max(1, 160 // image_shape[1]))
 
 
 def _moving(model: Any, X: Array) -> Array:

@@ -34,8 +34,8 @@ __all__ = [
     "mean_error",
     "partitions",
     "separation",
+    "singular_vectors",
     "smallest_error",
-    "smallest_error_of_vectors",
 ]
 
 
@@ -50,7 +50,7 @@ class Partition:
 _found: WeakKeyDictionary[Any, dict[Any, list[Partition]]] = WeakKeyDictionary()
 
 
-def coordinates(model: Any, X: Array) -> Array:
+def coordinates(model: Any, X: Array, n_clusters: int | None = None) -> Array:
     """What a model makes of its training data, in as few coordinates as keep all distances.
 
     Its embedding if it has one, which is that of the low-rank part where there is one; else the
@@ -62,7 +62,7 @@ def coordinates(model: Any, X: Array) -> Array:
     return approximation(model, X) if embedding is None else np.asarray(embedding)
 
 
-def approximation(model: Any, X: Array) -> Array:
+def approximation(model: Any, X: Array, n_clusters: int | None = None) -> Array:
     """As `coordinates`, but of the low-rank approximation that an embedding stands for."""
     model, X = _last_step(model, X)
     codes = np.asarray(model.embedding_ if hasattr(model, "embedding_") else model.transform(X))
@@ -72,13 +72,24 @@ def approximation(model: Any, X: Array) -> Array:
     return np.asarray(codes @ (left * values))
 
 
+def singular_vectors(model: Any, X: Array, n_clusters: int) -> Array:
+    """As many left singular vectors of the low-rank part as clusters; else `coordinates`.
+
+    Without the singular values, all of them count alike.
+    """
+    low_rank = getattr(_last_step(model, X)[0], "low_rank_", None)
+    if low_rank is None:
+        return coordinates(model, X)
+    return np.asarray(linalg.svd(low_rank, full_matrices=False)[0][:, :n_clusters])
+
+
 def _last_step(model: Any, X: Array) -> tuple[Any, Array]:
     if not isinstance(model, Pipeline):
         return model, X
     return model[-1], model[:-1].transform(X) if len(model) > 1 else X
 
 
-Features = Callable[[Any, Array], Array]
+Features = Callable[[Any, Array, int], Array]
 
 
 def partitions(
@@ -93,7 +104,10 @@ def partitions(
     runs = _found.setdefault(model, {})
     key = (id(X), n_clusters, n_runs, random_state, of)
     if key not in runs:
-        runs[key] = _runs(of(model, X), n_clusters, n_runs, random_state)
+        codes = of(model, X, n_clusters)
+        starts = np.random.RandomState(random_state).randint(2**31 - 1, size=n_runs)
+        fits = [KMeans(n_clusters, n_init=1, random_state=start).fit(codes) for start in starts]
+        runs[key] = [Partition(fit.labels_, fit.inertia_) for fit in fits]
     return runs[key]
 
 
@@ -139,13 +153,19 @@ def best_error(
 
 
 def smallest_error(
-    model: Any, X_clean: Array, X_corrupt: Array, y: Array, random_state: int, n_runs: int = 10
+    model: Any,
+    X_clean: Array,
+    X_corrupt: Array,
+    y: Array,
+    random_state: int,
+    n_runs: int = 10,
+    of: Features = coordinates,
 ) -> float:
     """Share of samples in a wrong cluster, of the run of k-means that comes nearest the labels.
 
     It says what k-means could find, not what it finds without them.
     """
-    runs = partitions(model, X_corrupt, len(np.unique(y)), n_runs, random_state)
+    runs = partitions(model, X_corrupt, len(np.unique(y)), n_runs, random_state, of)
     return min(clustering_error(y, run.labels) for run in runs)
 
 
@@ -179,29 +199,6 @@ def best_rand_index(
 def separation(model: Any, X_clean: Array, X_corrupt: Array, y: Array) -> float:
     """Silhouette of the classes, from -1 to 1: how much nearer samples are to their own."""
     return float(silhouette_score(coordinates(model, X_corrupt), y))
-
-
-def smallest_error_of_vectors(
-    model: Any, X_clean: Array, X_corrupt: Array, y: Array, random_state: int, n_runs: int = 10
-) -> float:
-    """`smallest_error` of the first left singular vectors of the low-rank part, of unit length.
-
-    There are as many as classes. Without the singular values, all of them count alike. None if
-    the model has no low-rank part.
-    """
-    low_rank = getattr(_last_step(model, X_corrupt)[0], "low_rank_", None)
-    if low_rank is None:
-        return float("nan")
-    n_classes = len(np.unique(y))
-    vectors = linalg.svd(low_rank, full_matrices=False)[0][:, :n_classes]
-    runs = _runs(vectors, n_classes, n_runs, random_state)
-    return min(clustering_error(y, run.labels) for run in runs)
-
-
-def _runs(codes: Array, n_clusters: int, n_runs: int, random_state: int) -> list[Partition]:
-    starts = np.random.RandomState(random_state).randint(2**31 - 1, size=n_runs)
-    fits = [KMeans(n_clusters, n_init=1, random_state=start).fit(codes) for start in starts]
-    return [Partition(fit.labels_, fit.inertia_) for fit in fits]
 
 
 def _best(model: Any, X: Array, y: Array, random_state: int, n_runs: int, of: Features) -> Array:

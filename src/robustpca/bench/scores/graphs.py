@@ -315,7 +315,7 @@ def show_coupling(model: Any, X_clean: Array, X_corrupt: Array) -> dict[str, Any
     """The covariance in the basis of the graph, in decibel: white is the largest, black -50 dB."""
     _, vectors = np.linalg.eigh(model.laplacian_.toarray())
     gram = np.abs(vectors.T @ _covariance(X_corrupt) @ vectors)
-    return picture(20 * np.log10(np.maximum(gram / gram.max(), 1e-9)), low=-50, high=0)
+    return picture(10 * np.log10(np.maximum(gram / gram.max(), 1e-9)), low=-50, high=0)
 
 
 class Theorem2Fit(BaseEstimator):

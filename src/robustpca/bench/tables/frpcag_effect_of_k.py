@@ -1,10 +1,12 @@
 """Clustering error of FRPCAG on faces against the number of neighbours in its graphs."""
 
+from functools import partial
+
 from sklearn.preprocessing import scale
 
 from robustpca import FRPCAG
 from robustpca.bench.declarations import Source, Table, best_of, by_level
-from robustpca.bench.scores.clustering import best_error, smallest_error, smallest_error_of_vectors
+from robustpca.bench.scores.clustering import best_error, singular_vectors, smallest_error
 from robustpca.bench.scores.graphs import OnGraphs
 
 GRID = {
@@ -38,13 +40,24 @@ table = Table(
     },
     vary={"n_neighbors": [5, 10, 25, 40]},
     score={
-        "smallest error of ten runs, singular vectors": smallest_error_of_vectors,
-        "smallest error of ten runs": smallest_error,
-        "clustering error": best_error,
+        "smallest error of ten runs": partial(smallest_error, of=singular_vectors),
+        "clustering error": partial(best_error, of=singular_vectors),
+        "smallest error of ten runs, low-rank part": smallest_error,
+        "clustering error, low-rank part": best_error,
     },
     published="frpcag_effect_of_k.csv",
     seeds=by_level(quick=1, default=10, full=20),
     x="n_neighbors",
+    notes=[
+        "The printed errors come out if k-means runs on the first 40 singular vectors of the "
+        "low-rank part, without the singular values. On the low-rank part itself errors are "
+        "larger by half, although the paper calls both alike.",
+        "The weights are chosen by the labels, as in the paper, and so is the run of k-means. The "
+        "clustering error is that of the run with the lowest inertia, which needs no labels.",
+        "Equal weights of the edges make little difference: those of width 1 after the scaling "
+        "of the toolbox that the paper used are nearly equal.",
+        "The quick level has images of 28 x 23 pixels.",
+    ],
     paper="Shahid, Perraudin, Kalofolias, Puy, Vandergheynst, Fast robust PCA on graphs, IEEE J. "
     "Sel. Topics Signal Process. 2016.",
 )

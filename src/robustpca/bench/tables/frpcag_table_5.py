@@ -38,10 +38,10 @@ table = Table(
     title="FRPCAG, Table V: seconds and passes",
     datasets=by_level(
         quick={
-            "MNIST 500": Source("mnist", n_samples=500),
+            "MNIST 200": Source("mnist", n_samples=200),
             "ORL 100": partial(ordered_classes, "orl", 10, size=(56, 46)),
-            "USPS 700": Source("usps", n_samples=700),
-            "digits": Source("digits"),
+            "USPS 300": Source("usps", n_samples=300),
+            "digits 600": Source("digits", n_samples=600),
         },
         default={**MIDDLE, "digits": Source("digits")},
         full={
@@ -54,8 +54,8 @@ table = Table(
     prepare=scale,
     methods={
         "FRPCAG": OnGraphs(FRPCAG(standardize=False)),
-        "RPCAG": OnGraphs(RPCAG(smoothness=0.125)),
-        "RPCA": OnGraphs(RPCA()),
+        "RPCAG": OnGraphs(RPCAG(smoothness=0.125, tol=1e-4)),
+        "RPCA": OnGraphs(RPCA(tol=1e-4)),
     },
     score=SCORES,
     published="frpcag_table_5.csv",
@@ -63,6 +63,19 @@ table = Table(
     repeats=2,
     paper=PAPER,
     time_limit=by_level(quick=120, default=1800, full=14400),
+    notes=[
+        "Seconds and passes are those of one core of the machine that ran it; the paper's had "
+        "3.3 GHz. Seconds are without the graphs, which stand by themselves, as in the paper.",
+        "The paper prints neither tolerances nor weights. FRPCAG stops when a step is 1e-5 of "
+        "the point it leads to, with both weights at 1; RPCA and RPCAG (weight 1/8) when what the "
+        "parts leave of the data, or the duality gap, is 1e-4 of them. So both take hundreds of "
+        "passes, as in the paper; a smaller tolerance takes more.",
+        "FRPCAG takes about the time that was printed. RPCA and RPCAG take seconds where minutes "
+        "were printed, with as many passes: their singular values are computed only as far as "
+        "needed. So FRPCAG is several times faster here, not a hundred times.",
+        "In the paper RPCA and RPCAG did not come to an end in 4 hours on MNIST 25000.",
+        "ORL has 10304 features, at which the graph of the features takes most of the time.",
+    ],
     claims=[
         Claim(
             text="FRPCAG is orders of magnitude faster than RPCAG and RPCA.",
