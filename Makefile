@@ -3,13 +3,19 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint bench docs format clean
+.PHONY: demo test browser lint bench docs format clean
 
 demo: $(READY)
 	$(BIN)/python -m robustpca.demo --out build/demo
 
 test: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# The report in a real browser, which Debian and Ubuntu have as a package.
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+browser: $(READY)
+	command -v chromium > /dev/null || { $(SUDO) apt-get update && $(SUDO) apt-get install -y chromium; }
+	$(BIN)/python -m pytest tests/bench/test_report_browser.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

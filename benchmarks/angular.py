@@ -14,9 +14,6 @@ best of several, and wall seconds at all threads beside.
 """
 
 import argparse
-import time
-import tracemalloc
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -25,6 +22,7 @@ from scipy import linalg
 from sklearn.decomposition import PCA
 from threadpoolctl import threadpool_limits
 
+from measure import peak_memory, seconds, wall
 from robustpca import AngularEmbedding
 from robustpca.core.angular import trim
 from robustpca.core.centers import geometric_median, remaining_force
@@ -58,35 +56,6 @@ def frames(shape: tuple[int, int], noise: float) -> Any:
         start, length = rng.integers(d // 2), d // 4
         X[i, start : start + length] += rng.normal() * 8 / np.float32(np.sqrt(d))
     return X
-
-
-def seconds(run: Callable[[], Any], repeats: int = 3) -> tuple[float, Any]:
-    """Least CPU seconds of several runs, and what the last one gave."""
-    best, out = np.inf, None
-    for _ in range(repeats):
-        started = time.process_time()
-        out = run()
-        best = min(best, time.process_time() - started)
-    return best, out
-
-
-def wall(run: Callable[[], Any], repeats: int = 3) -> float:
-    """Least wall seconds of several runs at the machine's own number of threads."""
-    best = np.inf
-    for _ in range(repeats):
-        started = time.perf_counter()
-        run()
-        best = min(best, time.perf_counter() - started)
-    return best
-
-
-def peak_memory(run: Callable[[], Any]) -> int:
-    """Bytes that a run needs at most, besides what was there before."""
-    tracemalloc.start()
-    run()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak
 
 
 def exact_subspace(X: Any, center: Any, normalised: bool, n_components: int) -> Any:
@@ -127,7 +96,7 @@ def ae(shapes: list[tuple[int, int]], noises: list[float]) -> None:
                 )
                 run = partial(pca.fit, X)
                 with threadpool_limits(1):
-                    theirs, _ = seconds(run)
+                    theirs, _ = seconds(run, 3)
                 their_wall = wall(run)
                 if "PCA" not in truth:
                     truth["PCA"] = exact_subspace(X, X.mean(axis=0, dtype=float), False, RANK)
@@ -138,7 +107,7 @@ def ae(shapes: list[tuple[int, int]], noises: list[float]) -> None:
                     )
                     run = partial(model.fit, X)
                     with threadpool_limits(1):
-                        ours, _ = seconds(run)
+                        ours, _ = seconds(run, 3)
                     our_wall = wall(run)
                     if center not in truth:
                         middle = model.mean_.astype(float)

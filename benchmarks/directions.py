@@ -21,6 +21,7 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from measure import best
 from robustpca import L1PCA, GrassmannAverage, LpPCA
 from robustpca.core.reweighted import VectorModel
 from robustpca.core.rows import ArrayRows
@@ -35,16 +36,6 @@ def planted(n_samples: int, n_features: int, rank: int, dtype: type) -> Any:
     wrong = rng.random(X.shape) < 0.05
     X[wrong] += rng.normal(scale=10.0, size=np.count_nonzero(wrong))
     return X.astype(dtype)
-
-
-def best(work: Callable[[], Any], clock: Callable[[], float], repeats: int) -> float:
-    """Least time of several runs."""
-    times = []
-    for _ in range(repeats):
-        started = clock()
-        work()
-        times.append(clock() - started)
-    return min(times)
 
 
 def textbook(X: Any, model: GrassmannAverage, average: Callable[[Any], Any]) -> tuple[Any, int]:

@@ -16,7 +16,6 @@ best of several where that takes no minutes, and wall seconds at two threads bes
 import argparse
 import os
 import time
-import tracemalloc
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -29,6 +28,7 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
+from measure import peak_memory, seconds, wall
 from robustpca import FRPCAG, RPCA
 from robustpca.core.graphs import knn_graph, laplacian, nearest_neighbors, neighbor_recall
 from robustpca.core.terms import L1Norm
@@ -42,35 +42,6 @@ def planted(shape: tuple[int, int], rank: int, corrupted: float, noise: float = 
     wrong = rng.random(shape) < corrupted
     X = L + np.where(wrong, rng.uniform(-10, 10, shape), 0.0)
     return X + noise * rng.normal(size=shape)
-
-
-def seconds(run: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
-    """Least CPU seconds of several runs, and what the last one gave."""
-    best, out = np.inf, None
-    for _ in range(repeats):
-        started = time.process_time()
-        out = run()
-        best = min(best, time.process_time() - started)
-    return best, out
-
-
-def wall(run: Callable[[], Any], repeats: int = 3) -> float:
-    """Least wall seconds of several runs at the machine's own number of threads."""
-    best = np.inf
-    for _ in range(repeats):
-        started = time.perf_counter()
-        run()
-        best = min(best, time.perf_counter() - started)
-    return best
-
-
-def peak_memory(run: Callable[[], Any]) -> int:
-    """Bytes that a run needs at most, besides what was there before."""
-    tracemalloc.start()
-    run()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak
 
 
 def soft(A: Any, threshold: float) -> Any:

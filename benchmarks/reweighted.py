@@ -11,8 +11,6 @@ eigenvectors in every pass.
 import argparse
 import tempfile
 import time
-import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 from threadpoolctl import threadpool_limits
 
+from measure import best, peak_memory
 from robustpca import EPCA, PCAAN, PCAOM
 from robustpca.core.losses import L21Loss, SigmaLoss, SquaredLoss
 from robustpca.core.rows import ArrayRows
@@ -91,25 +90,6 @@ class Textbook:
         return (*(reached if reached[1] else (seconds, n_passes)), seconds, step)
 
 
-def best(work: Callable[[], Any], clock: Callable[[], float], repeats: int = 3) -> float:
-    """Least time of several runs."""
-    times = []
-    for _ in range(repeats):
-        started = clock()
-        work()
-        times.append(clock() - started)
-    return min(times)
-
-
-def peak_bytes(work: Callable[[], Any]) -> int:
-    """Most memory that arrays took at a time, beyond those that were there before."""
-    tracemalloc.start()
-    work()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak
-
-
 def measure(shape: str, dtype: type, n_passes: int) -> None:
     """Print the rows of one array."""
     n_samples, n_features = map(int, shape.split("x"))
@@ -136,8 +116,8 @@ def row(method: Any, X: Any, on_disk: Any, plain: float, plain_wall: float, n_pa
     model = method(N_COMPONENTS).fit(X)
     with threadpool_limits(1):
         ours = best(lambda: method(N_COMPONENTS).fit(X), time.process_time)
-        memory = peak_bytes(lambda: method(N_COMPONENTS).fit(X)) / X.nbytes
-        disk = peak_bytes(lambda: method(N_COMPONENTS).fit(on_disk)) / 2**20
+        memory = peak_memory(lambda: method(N_COMPONENTS).fit(X)) / X.nbytes
+        disk = peak_memory(lambda: method(N_COMPONENTS).fit(on_disk)) / 2**20
         textbook = Textbook(X, model)
         to_tol, n_tol, all_passes, step = textbook.run(n_passes)
     with threadpool_limits(2):

@@ -16,9 +16,7 @@ others once.
 """
 
 import argparse
-import time
 import warnings
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -30,22 +28,13 @@ from sklearn.manifold import spectral_embedding
 from sklearn.metrics import normalized_mutual_info_score
 from threadpoolctl import threadpool_limits
 
+from measure import seconds
 from robustpca import GLPCA, GNMF, MMF, RGLPCA, LaplacianEigenmaps
 from robustpca.core import spectral as core
 from robustpca.core.graphs import knn_graph, laplacian
 from robustpca.testing import planted_subspace
 
 N_COMPONENTS = 10
-
-
-def seconds(run: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
-    """Least CPU seconds of several runs, and what the last one gave."""
-    best, out = np.inf, None
-    for _ in range(repeats):
-        started = time.process_time()
-        out = run()
-        best = min(best, time.process_time() - started)
-    return best, out
 
 
 def largest_angle(A: Any, B: Any) -> float:

@@ -83,11 +83,11 @@ def test_components_are_the_leading_axes_of_the_directions(center, solver, shape
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_single_precision_is_nearly_as_good(solver):
     X = noisy_planted("wide")
-    single = AngularEmbedding(3, solver=solver).fit(X.astype(np.float32))
+    single = AngularEmbedding(3, solver=solver, power_iterations=20).fit(X.astype(np.float32))
     double = AngularEmbedding(3, solver=solver, power_iterations=20).fit(X)
     assert single.components_.dtype == single.mean_.dtype == np.float32
-    assert subspace_distance(single.components_, double.components_) < 1e-4
-    assert single.center_force_ < 1e-5
+    assert subspace_distance(single.components_, double.components_) < 1e-5
+    assert single.center_force_ < 2e-6
 
 
 def test_a_few_power_iterations_are_near_and_more_are_nearer():

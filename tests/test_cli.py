@@ -1,12 +1,15 @@
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
 
 from robustpca import cli
 from robustpca.bench.store import read_rows
+from robustpca.bench.tables import all_tables
 from robustpca.testing import all_estimators
 
 
@@ -83,7 +86,8 @@ def test_bench_without_names_lists_the_tables(call, tmp_path):
 def test_an_unknown_table_is_one_sentence_and_code_2(call, tmp_path):
     code, out, err = call(cli.run_bench, ["digit"], "quick", tmp_path, None, False)
     assert (code, out) == (2, "")
-    assert err.startswith("No table is called 'digit': choose from all, digits, epca_table_1")
+    assert err.startswith("No table is called 'digit': choose from all, ")
+    assert " digits, epca_" in err
     assert err.count("\n") == 1
 
 
@@ -96,6 +100,53 @@ def test_missing_data_are_listed_with_code_0(call, tmp_path, monkeypatch):
     assert "- Missing data set ORL:" in out
     assert "0 cells, 0 of them new, 0 failed; 5 data sets missing." in out
     assert (tmp_path / "epca_table_1.md").read_text("utf-8") in out
+    assert f"Report: {tmp_path / 'report.html'}" in out
+    assert "Nothing of this table has been run." in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_a_report_without_rows_is_one_sentence_and_code_2(call, tmp_path):
+    code, out, err = call(cli.make_report, [], "quick", tmp_path, None)
+    assert (code, out) == (2, "")
+    assert err == (
+        f"No rows of these tables at level quick in {tmp_path / 'rows.jsonl'}. Run `robustpca "
+        "bench` first, with the same level and folder.\n"
+    )
+    (tmp_path / "rows.jsonl").write_text('{"key": "of older code", "table": "digits"}\n')
+    for names in ([], ["digits"], ["epca_table_1"]):
+        code, out, err = call(cli.make_report, names, "quick", tmp_path, None)
+        assert (code, out) == (2, "")
+        count = 0 if names == ["epca_table_1"] else 1
+        assert f"It has {count} of other levels or older code. Run" in err
+    assert list(tmp_path.iterdir()) == [tmp_path / "rows.jsonl"]
+    code, _, err = call(cli.make_report, ["digit"], "quick", tmp_path, None)
+    assert code == 2
+    assert err.startswith("No table is called 'digit'")
+
+
+def test_a_report_can_be_made_again_from_rows(call, tmp_path, monkeypatch):
+    table = replace(all_tables()["digits"], methods={"PCA": PCA()}, vary={"n_components": [5]})
+    monkeypatch.setattr("robustpca.bench.tables.all_tables", lambda: {"digits": table})
+    code, out, _ = call(cli.run_bench, ["digits"], "quick", tmp_path, 1, False)
+    assert code == 0
+    first = (tmp_path / "report.html").read_text("utf-8")
+    (tmp_path / "digits.tex").unlink()
+    for names in ([], ["digits"]):
+        code, out, _ = call(cli.make_report, names, "quick", tmp_path, tmp_path / "again.html")
+        assert (code, out) == (0, f"Report of 4 rows: {tmp_path / 'again.html'}\n")
+        assert (tmp_path / "again.html").read_text("utf-8") == first
+    assert r"\toprule" in (tmp_path / "digits.tex").read_text("utf-8")
+
+
+def test_the_report_of_a_run_without_jinja2_is_a_sentence_and_the_texts_are_there(
+    call, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("ROBUSTPCA_DATA", str(tmp_path / "nothing"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing"))
+    monkeypatch.setattr("robustpca.bench.page.find_spec", lambda name: None)
+    code, out, _ = call(cli.run_bench, ["epca_table_1"], "quick", tmp_path, None, False)
+    assert code == 0
+    assert "The page of a report needs jinja2" in out
+    assert (tmp_path / "epca_table_1.tex").exists()
 
 
 def test_compare_runs_own_data_and_own_methods(call, table, tmp_path, monkeypatch):
@@ -182,7 +233,7 @@ class TestTyper:
     def test_help_names_every_verb(self, invoke):
         result = invoke("--help")
         assert result.exit_code == 0
-        for verb in ("demo", "methods", "data", "bench", "compare"):
+        for verb in ("demo", "methods", "data", "bench", "report", "compare"):
             assert verb in result.output
         assert {"list", "fetch"} <= set(invoke("data", "--help").output.split())
 
@@ -206,6 +257,11 @@ class TestTyper:
         result = invoke("bench", "--quick", "nonsense", "--out", tmp_path, "--jobs", 1)
         assert result.exit_code == 2
         assert "No table is called 'nonsense'" in result.output
+
+    def test_report_takes_a_level_and_a_folder(self, invoke, tmp_path):
+        result = invoke("report", "--quick", "digits", "--out", tmp_path, "--html", tmp_path / "x")
+        assert result.exit_code == 2
+        assert "No rows of these tables at level quick" in " ".join(result.output.split())
 
     def test_compare(self, invoke, table, tmp_path):
         options = ["--methods", "PCA", "--components", "2", "--seeds", 1, "--jobs", 1]

@@ -299,6 +299,17 @@ def test_masks_keep_labels_only_where_all_covered_pixels_agree():
     assert data.resized((2, 6)) is data
 
 
+def test_some_of_the_samples_keep_what_is_known_about_them():
+    X = np.arange(12.0).reshape(4, 3)
+    extras = {"masks": X.astype(np.uint8), "background": np.arange(3.0), "frame": np.arange(4)}
+    data = Dataset("mine", X, np.array([0, 1, 2, 3]), (1, 3), "", extras).taken([3, 1])
+    np.testing.assert_array_equal(data.X, X[[3, 1]])
+    np.testing.assert_array_equal(data.y, [3, 1])
+    np.testing.assert_array_equal(data.extras["masks"], X[[3, 1]])
+    np.testing.assert_array_equal(data.extras["frame"], [3, 1])
+    np.testing.assert_array_equal(data.extras["background"], np.arange(3))
+
+
 @pytest.mark.parametrize("size", [(0, 4), (-1, 4)])
 def test_impossible_sizes_are_refused(size):
     with pytest.raises(ValueError, match="is not the height and width"):

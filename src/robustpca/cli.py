@@ -77,20 +77,51 @@ def fetch_data(name: str) -> None:
 
 
 def run_bench(names: Sequence[str], level: str, out: Path, jobs: int | None, retry: bool) -> None:
-    """Run tables by name, print each beside its published numbers, and write the same to files."""
+    """Run tables by name, print each beside its published numbers, and write the report."""
+    from robustpca.bench.tables import all_tables
+
+    if names:
+        _run(_chosen(names), level, out, jobs, retry)
+        return
+    known = all_tables()
+    width = max(map(len, known))
+    for name, table in known.items():
+        print(f"{name:<{width}}  {len(table.cells(level)):>6} cells  {table.title}")
+    print("\nRun them with `robustpca bench NAME...`, or all with `robustpca bench all`.")
+
+
+def make_report(names: Sequence[str], level: str, out: Path, html: Path | None) -> None:
+    """Write the report of what was run before; by default of all tables that have rows."""
+    from robustpca.bench.report import write_report
+    from robustpca.bench.runner import ROWS, collect
+    from robustpca.bench.store import read_rows
+
+    path = out / ROWS
+    found = {row["table"] for row in read_rows(path)} if path.exists() else set()
+    tables = [table for table in _chosen(names or ["all"]) if table.name in found or names]
+    outcome = collect(tables, out, level=level) if found else None
+    if outcome is None or not outcome.rows:
+        other = f" It has {outcome.n_other} of other levels or older code." if outcome else ""
+        raise ValueError(
+            f"No rows of these tables at level {level} in {path}.{other} Run `robustpca bench` "
+            "first, with the same level and folder."
+        )
+    print(f"Report of {len(outcome.rows)} rows: {write_report(tables, outcome, out, html)}")
+    if outcome.n_other:
+        print(f"{outcome.n_other} rows of other levels or older code are not in it.")
+
+
+def _chosen(names: Sequence[str]) -> list[Any]:
+    """Tables by name."""
     from robustpca.bench.tables import all_tables
 
     known = all_tables()
-    if not names:
-        for name, table in known.items():
-            print(f"{name:<16}  {len(table.cells(level)):>6} cells  {table.title}")
-        print("\nRun them with `robustpca bench NAME...`, or all with `robustpca bench all`.")
-        return
     unknown = [name for name in names if name != "all" and name not in known]
     if unknown:
         raise ValueError(f"No table is called {unknown[0]!r}: choose from all, {', '.join(known)}.")
-    chosen = known.values() if "all" in names else [known[name] for name in dict.fromkeys(names)]
-    _run(list(chosen), level, out, jobs, retry)
+    return list(
+        known.values() if "all" in names else (known[name] for name in dict.fromkeys(names))
+    )
 
 
 def run_compare(
@@ -117,23 +148,31 @@ def run_compare(
 
 
 def _run(tables: Sequence[Any], level: str, out: Path, jobs: int | None, retry: bool) -> None:
-    from robustpca.bench import render, run
+    from robustpca.bench import run
     from robustpca.bench.progress import new_progress
+    from robustpca.bench.report import write_report
 
     outcome = run(tables, out, level=level, jobs=jobs, progress=new_progress(), retry=retry)
+    try:
+        report = f"Report: {write_report(tables, outcome, out)}"
+    except ImportError as error:  # the page alone needs an extra; the texts are written
+        report = str(error)
     for table in tables:
-        lacking = outcome.missing_data[table.name], outcome.missing_methods[table.name]
-        text = render(table, outcome.of(table.name), *lacking)
-        (out / f"{table.name}.md").write_text(text, encoding="utf-8")
-        print(text)
+        print((out / f"{table.name}.md").read_text(encoding="utf-8"))
     n_missing = sum(map(len, outcome.missing_data.values()))
     print(
         f"{len(outcome.rows)} cells, {outcome.n_new} of them new, {len(outcome.failures)} failed; "
-        f"{n_missing} data sets missing. Rows: {out / 'rows.jsonl'}"
+        f"{n_missing} data sets missing. Rows: {out / 'rows.jsonl'}\n{report}"
     )
     if outcome.interrupted:
         print("Stopped. The same command goes on from here.", file=sys.stderr)
         raise SystemExit(130)
+
+
+def _level(quick: bool, full: bool) -> str:
+    if quick and full:
+        raise ValueError("Choose one of --quick and --full.")
+    return "quick" if quick else "full" if full else "default"
 
 
 def _numbers(text: str) -> list[int]:
@@ -163,6 +202,9 @@ def application() -> Any:
     )
     data = typer.Typer(help="Data sets of the papers.", no_args_is_help=True)
     app.add_typer(data, name="data")
+    Quick = Annotated[bool, typer.Option("--quick", help="Small grids, few seeds.")]
+    Full = Annotated[bool, typer.Option("--full", help="The grids of the papers.")]
+    Out = Annotated[Path, typer.Option(help="Folder of rows and report.")]
     Jobs = Annotated[int | None, typer.Option(min=1, help="Worker processes; one per core.")]
 
     @app.command()
@@ -201,18 +243,29 @@ def application() -> Any:
         names: Annotated[
             list[str] | None, typer.Argument(help="Tables, or `all`; none lists them.")
         ] = None,
-        quick: Annotated[bool, typer.Option("--quick", help="Small grids, few seeds.")] = False,
-        full: Annotated[bool, typer.Option("--full", help="The grids of the papers.")] = False,
-        out: Annotated[Path, typer.Option(help="Folder of rows and texts.")] = Path("build/bench"),
+        quick: Quick = False,
+        full: Full = False,
+        out: Out = Path("build/bench"),
         jobs: Jobs = None,
         retry: Annotated[bool, typer.Option("--retry", help="Try failed cells again.")] = False,
     ) -> None:
         """Run the tables of the papers; what is done already is not done again."""
         with one_sentence():
-            if quick and full:
-                raise ValueError("Choose one of --quick and --full.")
-            level = "quick" if quick else "full" if full else "default"
-            run_bench(names or [], level, out, jobs, retry)
+            run_bench(names or [], _level(quick, full), out, jobs, retry)
+
+    @app.command()
+    def report(
+        names: Annotated[
+            list[str] | None, typer.Argument(help="Tables; none for all that have rows.")
+        ] = None,
+        quick: Quick = False,
+        full: Full = False,
+        out: Out = Path("build/bench"),
+        html: Annotated[Path | None, typer.Option(help="File of the page.")] = None,
+    ) -> None:
+        """Write the report of what was run before: a page, and each table as Markdown and LaTeX."""
+        with one_sentence():
+            make_report(names or [], _level(quick, full), out, html)
 
     @app.command()
     def compare(

@@ -7,8 +7,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from robustpca import RPCA, LaplacianEigenmaps
+from robustpca import GLPCA, RPCA, RSPCA, LaplacianEigenmaps
 from robustpca.bench.scores.clustering import (
+    approximation,
     best_accuracy,
     best_error,
     best_mutual_information,
@@ -18,6 +19,7 @@ from robustpca.bench.scores.clustering import (
     mean_error,
     partitions,
     separation,
+    singular_vectors,
     smallest_error,
 )
 from robustpca.datasets import make_low_rank_plus_sparse
@@ -65,6 +67,33 @@ def test_an_embedding_is_taken_as_it_is(blobs):
     np.testing.assert_array_equal(coordinates(model, X), model.embedding_)
 
 
+def test_the_approximation_of_an_embedding_weighs_its_columns_by_the_loadings(blobs):
+    X, y = blobs
+    model = GLPCA(3, beta=0.5).fit(X)
+    low_rank = model.inverse_transform(model.embedding_)
+    codes = approximation(model, X)
+    np.testing.assert_allclose(pdist(codes), pdist(low_rank), atol=1e-8)
+    assert np.abs(pdist(codes) - pdist(model.embedding_)).max() > 1
+    # Runs of one kind are not taken for runs of the other.
+    own = partitions(model, X, 4, 1, 0)
+    assert partitions(model, X, 4, 1, 0, of=approximation)[0].inertia != own[0].inertia
+    assert best_error(model, X, X, y, 0, of=approximation) == 0
+
+
+def test_the_approximation_of_other_models_is_what_they_are_scored_by(blobs):
+    X, _ = blobs
+    model = PCA(3).fit(X)
+    np.testing.assert_array_equal(approximation(model, X), model.transform(X))
+
+
+def test_coordinates_keep_the_distances_of_sparse_components_that_are_oblique(rng):
+    X = rng.normal(size=(40, 8)) @ rng.normal(size=(8, 8))
+    model = RSPCA(3, n_nonzero=4).fit(X)
+    codes, restored = coordinates(model, X), model.reconstruct(X) - model.mean_
+    assert np.abs(model.transform(X) @ model.transform(X).T - restored @ restored.T).max() > 1e-3
+    np.testing.assert_allclose(codes @ codes.T, restored @ restored.T, atol=1e-8)
+
+
 def test_of_a_pipeline_the_last_step_counts(blobs):
     X, _ = blobs
     model = make_pipeline(StandardScaler(), PCA(2)).fit(X)
@@ -94,16 +123,16 @@ def test_singular_vectors_count_alike(rng):
     codes = np.column_stack([100 * rng.normal(size=60), y - 0.5, np.zeros(60)])
     model = Decomposed()
     model.low_rank_ = model.embedding_ = codes
-    assert coordinates(model, codes, n_vectors=2).shape == (60, 2)
+    assert singular_vectors(model, codes, 2).shape == (60, 2)
     args = model, codes, codes, y, 0
-    assert smallest_error(*args, vectors=True) < 0.1 < smallest_error(*args)
-    assert best_error(*args, vectors=True) < 0.1 < best_error(*args)
+    assert smallest_error(*args, of=singular_vectors) < 0.1 < smallest_error(*args)
+    assert best_error(*args, of=singular_vectors) < 0.1 < best_error(*args)
 
 
 def test_without_a_low_rank_part_there_are_no_vectors_to_take(blobs):
     X, _ = blobs
     model = PCA(3).fit(X)
-    np.testing.assert_array_equal(coordinates(model, X, n_vectors=2), model.transform(X))
+    np.testing.assert_array_equal(singular_vectors(model, X, 2), model.transform(X))
 
 
 def test_separation_is_near_one_for_tight_classes_and_near_zero_for_none(blobs, rng):

@@ -41,6 +41,24 @@ def test_code_that_changes_results_is_outside_the_declarations(name):
         assert isinstance(cell.variant.estimator, BaseEstimator)
 
 
+@pytest.mark.parametrize("name", [name for name in TABLES if TABLES[name].claims])
+def test_claims_are_about_what_the_table_has(name):
+    table = TABLES[name]
+    places = {
+        "dataset": {label for level in LEVELS for label in table.sources(level)},
+        "corruption": {label for level in LEVELS for label in table.corruptions(level)},
+        **{
+            varied: {str(point[varied]) for level in LEVELS for point in table.points(level)}
+            for varied in table.vary
+        },
+    }
+    for claim in table.claims:
+        assert claim.score is None or claim.score in table.scores
+        assert claim.better in (None, "lower", "higher")
+        for where, values in claim.where.items():
+            assert {str(value) for value in values} <= places[where]
+
+
 @pytest.mark.parametrize("name", [name for name in TABLES if TABLES[name].published])
 def test_every_published_value_stands_at_a_declared_place(name):
     table = TABLES[name]

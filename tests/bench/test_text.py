@@ -6,7 +6,7 @@ from makeshift import Cloud, small_table
 from sklearn.decomposition import PCA
 
 from robustpca import EPCA
-from robustpca.bench import agreement, best_of, method, render, summarise
+from robustpca.bench import Claim, agreement, best_of, method, render, summarise
 from robustpca.bench.declarations import Table, place
 
 VERSIONS = {"python": "3", "numpy": "2"}
@@ -73,6 +73,30 @@ def test_the_two_best_of_each_place_are_marked():
     higher = small_table({"a": PCA(), "b": PCA(), "c": PCA()}, better="higher")
     ranks = {(e.method, e.settings["n_components"]): e.rank for e in summarise(higher, rows)}
     assert ranks == {("a", 1): 1, ("b", 1): 0, ("c", 1): 2, ("a", 2): 0, ("b", 2): 1, ("c", 2): 2}
+
+
+def test_equal_values_share_their_rank():
+    table = small_table({"a": PCA(), "b": PCA(), "c": PCA()})
+    rows = [row(name, score=s) for name, s in (("a", 2.0), ("b", 1.0), ("c", 1.0))]
+    rows += [row(name, score=s, n_components=2) for name, s in (("a", 0.5), ("b", 1.0), ("c", 1.0))]
+    assert [entry.rank for entry in summarise(table, rows)] == [0, 1, 1, 1, 2, 2]
+
+
+def test_published_values_have_ranks_of_their_own(published):
+    published({("a", 1): 5.0, ("b", 1): 4.0, ("c", 1): 6.0})
+    table = small_table({"a": PCA(), "b": PCA(), "c": PCA()})
+    rows = [row(name, score=s) for name, s in (("a", 3.0), ("b", 2.0), ("c", 1.0))]
+    found = [(entry.rank, entry.published_rank) for entry in summarise(table, rows)]
+    assert found == [(0, 2), (2, 1), (1, 0)]
+
+
+def test_a_claim_says_which_values_of_another_score_are_good():
+    claim = Claim(text="Gains most.", method="a", score="gain", better="higher")
+    parts = {"score": {"error": len, "gain": max}, "claims": [claim]}
+    table = small_table({"a": PCA(), "b": PCA()}, **parts)
+    rows = [row(n, scores={"error": s, "gain": s}) for n, s in (("a", 1.0), ("b", 2.0))]
+    assert [entry.rank for entry in summarise(table, rows)] == [1, 2]
+    assert [entry.rank for entry in summarise(table, rows, "gain")] == [2, 1]
 
 
 def test_entries_stand_in_the_order_of_the_declaration():

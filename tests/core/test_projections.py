@@ -2,20 +2,11 @@
 
 import numpy as np
 import pytest
+from mixtures import planted
 from threadpoolctl import threadpool_limits
 
 from robustpca.core.projections import accept, project
 from robustpca.core.threads import compiled
-
-
-def planted(rng, shape, rank, *, corrupted=0.1, noise=0.0, missing=0.0):
-    """Low rank + sparse + noise, with holes: the data, and the two parts."""
-    low = rng.normal(size=(shape[0], rank)) @ rng.normal(size=(rank, shape[1]))
-    large = 5 * np.sqrt(rank) * rng.uniform(-1, 1, size=shape)
-    wrong = np.where(rng.random(shape) < corrupted, large, 0.0)
-    X = low + wrong + noise * rng.normal(size=shape)
-    X[rng.random(shape) < missing] = np.nan
-    return X, low, wrong
 
 
 def find(X, rank, *, tol=1e-7, max_iter=200, **options):

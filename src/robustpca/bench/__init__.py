@@ -1,5 +1,6 @@
 """Experiments: declare a table, run it, resume it, and read it beside the published numbers."""
 
+from robustpca.bench.claims import Finding, evaluate
 from robustpca.bench.declarations import (
     LEVELS,
     Cell,
@@ -11,7 +12,8 @@ from robustpca.bench.declarations import (
     by_level,
     method,
 )
-from robustpca.bench.runner import Outcome, run
+from robustpca.bench.report import write_report
+from robustpca.bench.runner import Outcome, collect, run
 from robustpca.bench.store import Store, latest, read_rows
 from robustpca.bench.summary import Entry, agreement, summarise
 from robustpca.bench.text import render
@@ -21,6 +23,7 @@ __all__ = [
     "Cell",
     "Claim",
     "Entry",
+    "Finding",
     "MissingMethodError",
     "Outcome",
     "Source",
@@ -29,10 +32,13 @@ __all__ = [
     "agreement",
     "best_of",
     "by_level",
+    "collect",
+    "evaluate",
     "latest",
     "method",
     "read_rows",
     "render",
     "run",
     "summarise",
+    "write_report",
 ]

@@ -9,7 +9,7 @@ and however the program ends.
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -30,10 +30,10 @@ from robustpca.bench.identity import (
     versions,
 )
 from robustpca.bench.progress import Clock, Progress, Silent
-from robustpca.bench.store import Row, Store
+from robustpca.bench.store import Row, Store, read_rows
 from robustpca.bench.trial import Task, explain, serve
 
-__all__ = ["ROWS", "Outcome", "run"]
+__all__ = ["ROWS", "Outcome", "collect", "run"]
 
 ROWS = "rows.jsonl"
 # What a row says about the fit; empty if it failed.
@@ -56,6 +56,11 @@ class Outcome:
         For each table, what could not be run and why.
     interrupted : bool
         Whether Ctrl-C ended the run before all was done.
+    level : str
+        The level of the run.
+    n_other : int
+        How many rows of these tables in the file belong to none of these cells: those of other
+        levels, and of older code, data or declarations.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -63,6 +68,8 @@ class Outcome:
     missing_data: dict[str, dict[str, str]] = field(default_factory=dict)
     missing_methods: dict[str, dict[str, str]] = field(default_factory=dict)
     interrupted: bool = False
+    level: str = "default"
+    n_other: int = 0
 
     def of(self, table: str) -> list[Row]:
         """The rows of one table."""
@@ -123,7 +130,7 @@ def run(
     jobs = max(1, os.cpu_count() or 1) if jobs is None else jobs
     if jobs < 1:
         raise ValueError(f"jobs={jobs} is not a number of processes: choose 1 or more.")
-    outcome = Outcome()
+    outcome = Outcome(level=level)
     with Store(Path(out) / ROWS) as store:
         wanted = list(_prepare(tables, level, outcome))
         open_ = [job for job in wanted if _is_open(store.rows.get(job.row["key"]), retry)]
@@ -131,10 +138,43 @@ def run(
             Office(open_, jobs, store, progress or Silent()).work()
         except KeyboardInterrupt:
             outcome.interrupted = True
-        keys = [job.row["key"] for job in wanted]
-        outcome.rows = [store.rows[key] for key in keys if key in store.rows]
+        _gather(wanted, store.rows, outcome)
         outcome.n_new = store.n_new
     return outcome
+
+
+def collect(tables: Iterable[Table], out: str | Path, *, level: str = "default") -> Outcome:
+    """What earlier runs have done of some tables; nothing is run.
+
+    A row is taken if it has the key that its cell would get now, as by `run`: rows of other
+    levels, and of other code or data, are counted in ``n_other`` and left out.
+
+    Parameters
+    ----------
+    tables : iterable of Table
+        What was run.
+    out : str or Path
+        Folder of the row store.
+    level : {'quick', 'default', 'full'}, default='default'
+        Level of the run.
+
+    Returns
+    -------
+    outcome : Outcome
+        Rows of the cells that are done, and what is missing.
+    """
+    outcome = Outcome(level=level)
+    rows = {row["key"]: row for row in read_rows(Path(out) / ROWS)}
+    _gather(list(_prepare(tables, level, outcome)), rows, outcome)
+    return outcome
+
+
+def _gather(wanted: Iterable[Job], rows: Mapping[str, Row], outcome: Outcome) -> None:
+    """Put the rows of some jobs into the outcome."""
+    keys = dict.fromkeys(job.row["key"] for job in wanted)
+    outcome.rows = [rows[key] for key in keys if key in rows]
+    names = set(outcome.missing_data)
+    outcome.n_other = sum(row["table"] in names for row in rows.values()) - len(outcome.rows)
 
 
 def _is_open(row: Row | None, retry: bool) -> bool:

@@ -4,20 +4,22 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from robustpca.bench.declarations import ByLevel, Table, place
 from robustpca.bench.store import Row, latest
 
-__all__ = ["Entry", "agreement", "summarise"]
+__all__ = ["Entry", "agreement", "direction", "labels", "summarise"]
 
 
 @dataclass(frozen=True)
 class Entry:
     """One value of a table: a method at one place, over all seeds.
 
-    Numbers that do not exist are NaN. ``spread`` is the standard deviation over seeds.
+    Numbers that do not exist are NaN. ``values`` are those of the single seeds, and ``spread`` is
+    their standard deviation. ``rank`` and ``published_rank`` mark the best method at a place and
+    the runner-up, here and in the paper.
     """
 
     dataset: str
@@ -37,6 +39,8 @@ class Entry:
     rank: int = 0
     n_candidates: int = 0
     chosen_by: str = ""
+    values: Mapping[int, float] = field(default_factory=dict)
+    published_rank: int = 0
 
     @property
     def ratio(self) -> float:
@@ -49,7 +53,15 @@ class Entry:
         return place(self.dataset, self.corruption, "", self.settings)
 
 
-def summarise(table: Table, rows: Iterable[Row], score: str | None = None) -> list[Entry]:
+def direction(table: Table, score: str) -> str:
+    """Which values of a score are good: what a claim says about it, else the table."""
+    stated = [claim.better for claim in table.claims if claim.score == score and claim.better]
+    return stated[0] if stated else table.better
+
+
+def summarise(
+    table: Table, rows: Iterable[Row], score: str | None = None, better: str | None = None
+) -> list[Entry]:
     """Entries of a table, in the order of its declaration.
 
     Of a `best_of` there are two: the candidate with the best mean, which carries the published
@@ -63,6 +75,8 @@ def summarise(table: Table, rows: Iterable[Row], score: str | None = None) -> li
         Its rows.
     score : str, default=None
         Which of its scores; None for the first one.
+    better : {'lower', 'higher'}, default=None
+        Which values are good; None for what the table and its claims say.
 
     Returns
     -------
@@ -70,23 +84,24 @@ def summarise(table: Table, rows: Iterable[Row], score: str | None = None) -> li
         With ``rank`` 1 for the best method at a place and 2 for the runner-up; defaults of tuned
         methods have none.
     """
-    main = next(iter(table.scores))
+    score = score or next(iter(table.scores))
+    better = better or direction(table, score)
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in latest(rows):
         here = place(row["dataset"], row["corruption"], row["method"], row["settings"])
         groups[here, row["role"], str(row["tuned"])].append(row)
     found: dict[tuple[Any, ...], list[Entry]] = defaultdict(list)
     for (here, role, _), group in groups.items():
-        found[here, role].append(_entry(group, score or main))
+        found[here, role].append(_entry(group, score))
     targets = table.targets(score)
     entries = []
     for (here, role), candidates in found.items():
-        chosen = min(candidates, key=lambda entry: _badness(entry, table.better))
+        chosen = min(candidates, key=lambda entry: _badness(entry, better))
         chosen = replace(chosen, n_candidates=len(candidates) if role == "candidate" else 0)
         if role != "default":
             chosen = replace(chosen, published=targets.get(here, math.nan))
         entries.append(chosen)
-    return _ranked(_sorted(entries, table), table.better)
+    return _ranked(_sorted(entries, table), better)
 
 
 def agreement(entries: Sequence[Entry], within: float = 0.1) -> tuple[int, int]:
@@ -99,8 +114,8 @@ def agreement(entries: Sequence[Entry], within: float = 0.1) -> tuple[int, int]:
 def _entry(rows: Sequence[Row], score: str) -> Entry:
     first = rows[0]
     good = [row for row in rows if not row["error"]]
-    values = [row["scores"][score] for row in good]
-    values = [math.nan if value is None else value for value in values]
+    scores = {row["seed"]: row["scores"][score] for row in good}
+    values = [math.nan if value is None else value for value in scores.values()]
     extra = [
         row["memory_peak"] - row["memory_start"] for row in good if row["memory_peak"] is not None
     ]
@@ -119,6 +134,7 @@ def _entry(rows: Sequence[Row], score: str) -> Entry:
         seconds=_mean([row["seconds"] for row in good]),
         memory=max(extra, default=math.nan),
         chosen_by=first["chosen_by"],
+        values={seed: value for seed, value in sorted(scores.items()) if value is not None},
     )
 
 
@@ -132,14 +148,14 @@ def _badness(entry: Entry, better: str) -> tuple[int, bool, float]:
 
 
 def _sorted(entries: Iterable[Entry], table: Table) -> list[Entry]:
-    datasets, methods = list(_all(table.datasets)), list(table.methods)
-    corruptions = list(_all(table.corruption))
+    datasets, methods = list(labels(table.datasets)), list(table.methods)
+    corruptions = list(labels(table.corruption))
 
     def position(entry: Entry) -> tuple[Any, ...]:
         return (
             _index(datasets, entry.dataset),
             _index(corruptions, entry.corruption),
-            [(type(value).__name__, value) for value in entry.settings.values()],
+            [_sortable(value) for value in entry.settings.values()],
             _index(methods, entry.method),
             entry.role == "default",
         )
@@ -147,7 +163,12 @@ def _sorted(entries: Iterable[Entry], table: Table) -> list[Entry]:
     return sorted(entries, key=position)
 
 
-def _all(part: Any) -> list[str]:
+def _sortable(value: Any) -> tuple[str, Any]:
+    """Numbers by size, all else by its text."""
+    return ("", value) if isinstance(value, int | float) else (type(value).__name__, str(value))
+
+
+def labels(part: Any) -> list[str]:
     """Labels of a part of a declaration, at any level."""
     found: dict[str, None] = {}
     for value in vars(part).values() if isinstance(part, ByLevel) else (part,):
@@ -161,13 +182,24 @@ def _index(names: Sequence[str], name: str) -> int:
 
 
 def _ranked(entries: Sequence[Entry], better: str) -> list[Entry]:
-    """The same entries with the places of the best two methods marked."""
-    ranks: dict[int, int] = {}
+    """The same entries with the places of the best two methods marked, ours and published."""
+    ours = _best_two([entry for entry in entries if entry.role != "default"], better, "mean")
+    theirs = _best_two(entries, better, "published")
+    return [
+        replace(entry, rank=ours.get(id(entry), 0), published_rank=theirs.get(id(entry), 0))
+        for entry in entries
+    ]
+
+
+def _best_two(entries: Iterable[Entry], better: str, name: str) -> dict[int, int]:
     rivals: dict[tuple[str, ...], list[Entry]] = defaultdict(list)
     for entry in entries:
-        if entry.role != "default" and not math.isnan(entry.mean):
+        if not math.isnan(getattr(entry, name)):
             rivals[entry.place].append(entry)
+    ranks: dict[int, int] = {}
     for group in rivals.values():
-        ordered = sorted(group, key=lambda entry: _badness(entry, better)[1:])
-        ranks |= {id(entry): rank for rank, entry in enumerate(ordered[:2], start=1)}
-    return [replace(entry, rank=ranks.get(id(entry), 0)) for entry in entries]
+        ordered = sorted((getattr(entry, name) for entry in group), reverse=better == "higher")
+        # Equal values share a rank: two firsts, no second.
+        found = {id(entry): 1 + ordered.index(getattr(entry, name)) for entry in group}
+        ranks |= {key: rank for key, rank in found.items() if rank <= 2}
+    return ranks

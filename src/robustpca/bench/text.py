@@ -8,12 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
+from robustpca.bench.claims import evaluate
 from robustpca.bench.declarations import Table
+from robustpca.bench.formats import label, number, remark, time
 from robustpca.bench.progress import span
+from robustpca.bench.runner import Outcome
 from robustpca.bench.store import Row
 from robustpca.bench.summary import Entry, agreement, summarise
 
-__all__ = ["render"]
+__all__ = ["render", "render_summary"]
 
 
 def render(
@@ -61,6 +64,49 @@ def render(
     return "\n".join(lines).rstrip() + "\n"
 
 
+def render_summary(tables: Iterable[Table], outcome: Outcome) -> str:
+    """What came out of all tables, as Markdown: how much was run, how near, and all verdicts.
+
+    Parameters
+    ----------
+    tables : iterable of Table
+        The declarations.
+    outcome : Outcome
+        Their rows, and what was missing.
+
+    Returns
+    -------
+    text : str
+        Two tables: one line for each table, and one for each claim.
+    """
+    counts, claims = [], []
+    for table in tables:
+        rows = outcome.of(table.name)
+        agreements = [agreement(summarise(table, rows, score)) for score in table.scores]
+        near, compared = (sum(column) for column in zip(*agreements, strict=True))
+        counts.append(
+            [
+                f"`{table.name}`",
+                table.title,
+                f"{len(rows)} of {len(table.cells(outcome.level))}",
+                str(len({row["seed"] for row in rows})),
+                str(sum(bool(row["error"]) for row in rows)),
+                f"{near} of {compared}" if compared else "-",
+                ", ".join(outcome.missing_data.get(table.name, {})) or "-",
+            ]
+        )
+        for finding in evaluate(table, rows):
+            plain = finding.by_default.verdict if finding.by_default else "-"
+            verdict = f"**{finding.verdict}**"
+            claims.append([f"`{table.name}`", finding.claim.text, verdict, plain, finding.evidence])
+    heads = ["table", "", "cells", "seeds", "failed", "within 10 %", "missing data"]
+    lines = ["## Tables", "", *_columns(heads, counts), ""]
+    if claims:
+        heads = ["table", "claim", "verdict", "by defaults", "evidence"]
+        lines += ["## Claims", "", *_columns(heads, claims), ""]
+    return "\n".join(lines)
+
+
 def _grid(entries: Sequence[Entry]) -> list[str]:
     """Lines of one block, in columns of equal width."""
     varied = list(entries[0].settings)
@@ -70,12 +116,16 @@ def _grid(entries: Sequence[Entry]) -> list[str]:
     body = []
     for entry in entries:
         mark = {1: "**", 2: "_"}.get(entry.rank, "")
-        name = f"{entry.method}, default" if entry.role == "default" else entry.method
-        cells = [*(str(value) for value in entry.settings.values()), name]
-        cells += [f"{mark}{_number(entry.mean)}{mark}", _number(entry.spread, 2)]
-        cells += [_number(entry.published), _number(entry.ratio, 3)] if is_published else []
-        cells += [str(entry.n_seeds), _time(entry.seconds), _number(entry.memory / 2**20, 3)]
-        body.append([*cells, _remark(entry)])
+        cells = [*(str(value) for value in entry.settings.values()), label(entry)]
+        cells += [f"{mark}{number(entry.mean)}{mark}", number(entry.spread, 2)]
+        cells += [number(entry.published), number(entry.ratio, 3)] if is_published else []
+        cells += [str(entry.n_seeds), time(entry.seconds), number(entry.memory / 2**20, 3)]
+        body.append([*cells, remark(entry)])
+    return _columns(heads, body)
+
+
+def _columns(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a Markdown table, in columns of equal width."""
     widths = [max(map(len, column)) for column in zip(heads, *body, strict=True)]
     rule = ["-" * width for width in widths]
     return [
@@ -84,25 +134,23 @@ def _grid(entries: Sequence[Entry]) -> list[str]:
     ]
 
 
-def _remark(entry: Entry) -> str:
-    remarks = []
-    if entry.n_candidates:
-        values = ", ".join(f"{name}={_value(value)}" for name, value in entry.tuned.items())
-        remarks.append(f"{values}: best of {entry.n_candidates} by {entry.chosen_by}")
-    if entry.errors:
-        remarks.append(f"{len(entry.errors)} of {entry.n_seeds} failed")
-    if entry.n_unsettled:
-        remarks.append(f"{entry.n_unsettled} not converged")
-    return "; ".join(remarks)
-
-
 def _remarks(
     table: Table,
     rows: Sequence[Row],
     missing_data: Mapping[str, str],
     missing_methods: Mapping[str, str],
 ) -> list[str]:
-    lines = [f"- {note}" for note in table.notes]
+    lines = [
+        f"- Claim: {finding.claim.text} **{finding.verdict}**. {finding.evidence}"
+        + (
+            f" With default parameters: **{finding.by_default.verdict}**. "
+            f"{finding.by_default.evidence}"
+            if finding.by_default
+            else ""
+        )
+        for finding in evaluate(table, rows)
+    ]
+    lines += [f"- {note}" for note in table.notes]
     lines += [f"- Missing data set {name}: {why}" for name, why in missing_data.items()]
     lines += [f"- Missing method {name}: {why}" for name, why in missing_methods.items()]
     errors = Counter((row["method"], row["error"]) for row in rows if row["error"])
@@ -112,15 +160,3 @@ def _remarks(
     if rows:
         lines.append(f"- {len(rows)} cells, {span(spent)} in fits; {'; '.join(versions)}.")
     return lines
-
-
-def _number(value: float, digits: int = 4) -> str:
-    return "-" if math.isnan(value) else f"{value:.{digits}g}".replace("e+0", "e")
-
-
-def _value(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _time(seconds: float) -> str:
-    return "-" if math.isnan(seconds) else f"{seconds:.3g} s"

@@ -422,7 +422,8 @@ def compact(rows: Rows) -> Rows:
 
 def inner_products(rows: Rows) -> Array:
     """Inner products of all centred rows in the lower triangle; the rest is not to be used."""
-    products = np.empty((rows.shape[0],) * 2)
+    # Not np.empty: what happens to lie in the unused half may not be finite.
+    products = np.zeros((rows.shape[0],) * 2)
     for i, (start, stop) in enumerate(rows.bounds):
         block = DenseBlock(rows.read(start, stop), rows.center, rows.dtype).dense()
         products[start:stop, start:stop] = block @ block.T

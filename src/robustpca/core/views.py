@@ -24,13 +24,13 @@ from robustpca.core.rows import Rows
 # Products of this many features at a time are left to the BLAS kernels for small matrices.
 FEATURES = 1024
 # Largest term of a sum over blocks.
-TERM_BYTES = 1 << 22
+TERM_BYTES = 1 << 21
 # With so few features the view is the data themselves.
 FEW_FEATURES = 64
 # Rows to take a point among the data from; wide rows are expensive.
 FEW_ROWS = 5
 # Angles in which axes count as settled.
-SETTLED = {"float64": 1e-10, "float32": 1e-5}
+SETTLED = {"float64": 1e-10, "float32": 1e-6}
 # Steps of Newton's method within a view, and widenings of a view.
 MAX_STEPS, MAX_WIDENINGS = 100, 60
 
@@ -189,12 +189,14 @@ class View:
         return A if self.basis is None else A - self.basis @ (self.basis.T @ A)
 
     def widen(self, images: Array) -> bool:
-        """Add the span of ``images``; false if the view holds it already."""
+        """Add the span of ``images``, which are overwritten; false if the view holds it already."""
         lengths = np.sqrt(square_norms(images.T))
-        added = images[:, lengths > 0] / lengths[lengths > 0].astype(images.dtype)
-        least = 1e-9 if added.dtype == np.float32 else 1e-20
+        images /= np.where(lengths > 0, lengths, 1.0).astype(images.dtype)
+        added = images
+        least = 1e-12 if added.dtype == np.float32 else 1e-20
         for _ in range(3):
-            added = self.beyond(added)
+            if self.basis is not None:
+                added -= self.basis @ (self.basis.T @ added)
             values, vectors = linalg.eigh((added.T @ added).astype(np.float64))
             # What is left of a column within the view is rounding error.
             kept = values > least

@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from robustpca.core.linalg import Array
+from robustpca.core.linalg import Array, square_norms
 from robustpca.metrics import reconstruction_error, weighted_reconstruction_error
 
 __all__ = [
+    "error_without_mean",
     "mean_error",
     "mean_error_observed",
     "unit_pixels",
@@ -40,3 +41,9 @@ def weighted_error_observed(model: Any, X_clean: Array, X_corrupt: Array) -> flo
 def mean_error_observed(model: Any, X_clean: Array, X_corrupt: Array) -> float:
     """`mean_error` against the images as they were given to the model."""
     return mean_error(model, X_corrupt, X_corrupt)
+
+
+def error_without_mean(model: Any, X_clean: Array, X_corrupt: Array) -> float:
+    """`mean_error_observed` of reconstructions to which the mean was not added back."""
+    restored = model.inverse_transform(model.transform(X_corrupt)) - model.mean_
+    return float(square_norms(X_corrupt - restored).mean())

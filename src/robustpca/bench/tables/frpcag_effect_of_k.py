@@ -6,7 +6,7 @@ from sklearn.preprocessing import scale
 
 from robustpca import FRPCAG
 from robustpca.bench.declarations import Source, Table, best_of, by_level
-from robustpca.bench.scores.clustering import best_error, smallest_error
+from robustpca.bench.scores.clustering import best_error, singular_vectors, smallest_error
 from robustpca.bench.scores.graphs import OnGraphs
 
 GRID = {
@@ -40,8 +40,8 @@ table = Table(
     },
     vary={"n_neighbors": [5, 10, 25, 40]},
     score={
-        "smallest error of ten runs": partial(smallest_error, vectors=True),
-        "clustering error": partial(best_error, vectors=True),
+        "smallest error of ten runs": partial(smallest_error, of=singular_vectors),
+        "clustering error": partial(best_error, of=singular_vectors),
         "smallest error of ten runs, low-rank part": smallest_error,
         "clustering error, low-rank part": best_error,
     },

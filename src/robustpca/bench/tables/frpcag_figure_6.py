@@ -8,7 +8,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from robustpca import FRPCAG, GLPCA, GNMF, MMF, RPCA, RPCAG, LaplacianEigenmaps, NCut
 from robustpca.bench.declarations import Claim, Source, Table, best_of, by_level
-from robustpca.bench.scores.clustering import best_error, smallest_error
+from robustpca.bench.scores.clustering import best_error, singular_vectors, smallest_error
 from robustpca.bench.scores.graphs import OnCleanGraphs, OnGraphs
 from robustpca.bench.scores.samples import ordered_classes
 from robustpca.datasets import drop_pixels, occlude_blocks
@@ -97,8 +97,8 @@ GRAPHS = {
     ),
 }
 SCORES = {
-    "smallest error of ten runs": partial(smallest_error, vectors=True),
-    "clustering error": partial(best_error, vectors=True),
+    "smallest error of ten runs": partial(smallest_error, of=singular_vectors),
+    "clustering error": partial(best_error, of=singular_vectors),
     "smallest error of ten runs, low-rank part": smallest_error,
     "clustering error, low-rank part": best_error,
 }

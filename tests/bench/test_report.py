@@ -1,0 +1,218 @@
+import re
+import sys
+from html.parser import HTMLParser
+
+import pytest
+from makeshift import absent, small_table
+from sklearn.decomposition import PCA
+from staged import published, stage
+
+from robustpca.bench import Outcome, Table, collect, run, write_report
+from robustpca.bench import page as page_module
+from robustpca.bench.figures import Figure, within
+from robustpca.bench.page import render_page
+from robustpca.bench.store import read_rows
+from robustpca.bench.text import render_summary
+
+pytest.importorskip("jinja2")
+
+
+class Page(HTMLParser):
+    """What a page holds: its tags must be well nested."""
+
+    VOID = {"meta", "br", "img", "link"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.links, self.ids = [], [], [], []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        found = dict(attrs)
+        self.links += [found[name] for name in ("href", "src") if name in found]
+        self.ids += [found["id"]] if "id" in found else []
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] not in ("style", "script"):
+            self.text += data
+
+
+@pytest.fixture(scope="module")
+def text():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Table, "targets", published)
+        yield render_page(*stage())
+
+
+@pytest.fixture(scope="module")
+def page(text):
+    found = Page(text)
+    found.text = " ".join(found.text.split())
+    return found
+
+
+def test_a_page_needs_nothing_but_itself(page):
+    outside = [link for link in page.links if not link.startswith(("#", "data:image/png;base64,"))]
+    assert outside == []
+    assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
+    assert not {"link", "iframe", "object"} & set(page.tags)
+    assert page.tags.count("script") == 1
+
+
+def test_a_page_says_what_was_run_and_where(page):
+    assert "1400 fits, 2026-01-02, level default" in page.text
+    assert "Linux, A processor, 2 cores, 4.0 GiB" in page.text
+    assert "python 3, numpy 2" in page.text
+    assert "7 further rows of these tables belong to other levels" in page.text
+
+
+def test_texts_are_escaped(text, page):
+    assert "A paper about <nothing> & more" in page.text
+    assert "R<sub>1</sub> & co" in page.text
+    assert "<b>no luck</b> today" in page.text
+    assert "<sub>" not in text
+
+
+def test_a_page_has_a_summary_of_each_table(page):
+    assert "staged 400 of 600 10 4 12 of 24 51 s gone, new" in page.text
+    assert "staged_figure 1000 of 1500 10 10 30 of 60" in page.text
+
+
+def test_a_page_has_verdicts_on_claims(page):
+    assert "What the papers claim 1 depends 2 does not hold 1 not run" in page.text
+    assert re.search(r"EPCA is best\..{,99} depends", page.text)
+    assert re.search(r"PCA beats the others on faces\..{,99} does not hold", page.text)
+    assert re.search(r"PCA is best on what is gone\..{,99} not run", page.text)
+    assert "With default parameters:" in page.text
+
+
+def test_a_page_compares_with_published_values_and_says_how_parameters_were_chosen(text, page):
+    assert "12 of 24 values lie within 10 % of the published one." in page.text
+    assert "sigma=1: best of 2 by the labels" in page.text
+    assert "EPCA, default" in page.text
+    assert "<b>0.9204</b> <small>± 0.029</small>" in text
+    assert '<b>0.9269</b> <span class="near">\N{MULTIPLICATION SIGN}0.993</span>' in text
+
+
+def test_a_page_names_failures_and_what_lacks_with_what_to_do(text):
+    assert "ValueError: &lt;b&gt;no luck&lt;/b&gt; today" in text
+    assert "Run <code>robustpca data fetch gone</code>." in text
+    assert "This version of robustpca has no NewPCA." in text
+    assert "The paper uses other data &amp; does not say which: x &lt; y." in text
+
+
+def test_a_page_shows_pictures_curves_and_points(page):
+    # Two data sets, two corruptions, three methods of which one has a default; two tables.
+    assert page.tags.count("img") == 2 * 2 * 4 * 2
+    titles = ["restored faces: faces, raw, n_components=3", "loss: digits, wrong, n_components=3"]
+    assert all(title in page.text for title in titles)
+
+
+def test_the_command_to_repeat_is_given_for_tables_of_this_library():
+    from robustpca.bench.tables import all_tables
+
+    outcome = Outcome(level="quick")
+    assert "<code>robustpca bench digits --quick</code>" in render_page(
+        [all_tables()["digits"]], outcome
+    )
+    own = render_page([small_table()], outcome)
+    assert "robustpca bench small" not in own
+    assert "<h1>Robust PCA: a comparison</h1>" in own
+
+
+def test_pictures_that_do_not_fit_are_left_out_with_a_sentence(monkeypatch, text):
+    limit = len(text) - 60_000
+    monkeypatch.setattr(page_module, "LIMIT", limit)
+    monkeypatch.setattr(Table, "targets", published)
+    small = render_page(*stage())
+    assert len(small.encode()) <= limit
+    assert "further figures are left out, since the page would be larger than 10 MB" in small
+    assert 0 < Page(small).tags.count("img") < 32
+
+
+def test_tables_share_the_room_for_figures():
+    def figures(*sizes):
+        found = [Figure("", (("", "x" * (size - 740)),)) for size in sizes]
+        assert [figure.size for figure in found] == list(sizes)
+        return found
+
+    kept, lost = within({"much": figures(*[1000] * 9), "little": figures(1000)}, 6000)
+    assert (len(kept["much"]), len(kept["little"])) == (5, 1)
+    assert lost == {"much": 4, "little": 0}
+    assert within({"one": figures(1000)}, 0) == ({"one": []}, {"one": 1})
+
+
+def test_files_are_complete_or_not_there(tmp_path, monkeypatch):
+    tables, outcome = stage()
+    page = write_report(tables, outcome, tmp_path / "new", tmp_path / "else" / "page.html")
+    assert page == tmp_path / "else" / "page.html"
+    names = {"staged.md", "staged.tex", "staged_figure.md", "staged_figure.tex", "summary.md"}
+    assert {path.name for path in (tmp_path / "new").iterdir()} == names
+    before = page.read_text("utf-8")
+    monkeypatch.setattr(
+        "robustpca.bench.report.render_page", lambda *_: "\ud800"
+    )  # cannot be written
+    with pytest.raises(UnicodeEncodeError):
+        write_report(tables, outcome, tmp_path / "new", page)
+    assert page.read_text("utf-8") == before
+    assert [path.name for path in page.parent.iterdir()] == ["page.html"]
+
+
+def test_a_summary_has_a_line_for_each_table_and_each_claim():
+    lines = {
+        " ".join(line.split()) for line in render_summary(*stage()).splitlines() if "|" in line
+    }
+    start = "| `staged` | Staged: error & time in 100 % of all_cases |"
+    assert f"{start} 400 of 600 | 10 | 4 | 12 of 24 | gone |" in lines
+    claim = "| `staged` | PCA is best on what is gone. | **not run** | - |"
+    assert any(line.startswith(claim) for line in lines)
+    assert len(lines) == 2 + 2 + 2 + 4  # two heads and rules, two tables, four claims
+
+
+def test_the_same_rows_give_the_same_page():
+    assert render_page(*stage()) == render_page(*stage())
+
+
+def test_without_jinja2_the_texts_are_written_and_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(page_module, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"pip install 'robustpca\[report\]'"):
+        write_report(*stage(), tmp_path)
+    assert (tmp_path / "staged.md").exists()
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_report_takes_the_rows_of_its_level_and_counts_the_others(tmp_path):
+    from robustpca.bench import by_level
+
+    seeds = by_level(quick=1, default=2, full=3)
+    table = small_table({"PCA": PCA()}, seeds=seeds)
+    older = small_table({"PCA": PCA(whiten=True)}, seeds=seeds)
+    run([table], tmp_path, level="default", jobs=1)
+    run([older], tmp_path, level="quick", jobs=1)
+    assert len(read_rows(tmp_path / "rows.jsonl")) == 6
+    for level, n_rows in {"quick": 2, "default": 4, "full": 4}.items():
+        outcome = collect([table], tmp_path, level=level)
+        assert (len(outcome.rows), outcome.n_other) == (n_rows, 6 - n_rows)
+        assert (outcome.level, outcome.n_new) == (level, 0)
+    lacking = collect([small_table(name="other", datasets={"none": absent})], tmp_path)
+    assert (lacking.rows, lacking.n_other) == ([], 0)
+    assert lacking.missing_data["other"] == {"none": "No file of this set. Fetch it."}
+
+
+def test_importing_the_bench_does_not_import_jinja2():
+    import subprocess
+
+    code = "import sys, robustpca.bench; assert 'jinja2' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
