@@ -72,7 +72,7 @@ table = Table(
         "is not better beyond that: a single picture has none.",
         "The paper does not print the weights. FRPCAG has 100 for the frames and 1 for the "
         "pixels, after standardising the pixels. RPCA and RPCAG (weight 1) subtract the median of "
-        "each pixel first: on raw grey levels RPCAG was off by 50 to 60 grey levels on the highway. "
+        "each pixel first: on raw grey levels RPCAG was off by 50 to 60 of them on the highway. "
         "The weights were chosen by a look at the scores of small copies of the highway and of the "
         "synthetic video.",
         "A pixel moves if it differs from the background by more than 25 grey levels.",
