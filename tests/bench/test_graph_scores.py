@@ -28,6 +28,7 @@ from robustpca.bench.scores.graphs import (
     show_laplacian_eigenvectors,
     unit_bandwidth,
 )
+from robustpca.bench.scores.samples import waves_of_error
 from robustpca.bench.trial import measure, spoil
 from robustpca.core.graphs import grid_graph, knn_graph, laplacian
 from robustpca.datasets import drop_pixels, make_graph_clusters
@@ -202,3 +203,11 @@ def test_a_graph_in_more_parts_raises_the_number_of_eigenvectors():
     data = make_graph_clusters(60, 30, share=0.0, noise=0.01, random_state=0)
     model = Theorem2Fit(2, 2, n_neighbors=4).fit(data.X)
     assert model.counts_ == (6, 5)
+
+
+def test_waves_contradict_the_printed_form_and_not_the_proved_one():
+    data = waves_of_error(60, 12)
+    model = Theorem2Fit(1, 1, smoothness=1.0).fit(data.X)
+    assert model.counts_ == (1, 1)
+    assert bound_ratio(model, data.X, data.X, data.extras) <= 1
+    assert printed_ratio(model, data.X, data.X, data.extras) > 2

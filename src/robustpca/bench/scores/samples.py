@@ -8,7 +8,7 @@ from sklearn.preprocessing import scale
 
 from robustpca.datasets import Dataset, load
 
-__all__ = ["busy_airports", "ordered_classes", "without_view"]
+__all__ = ["busy_airports", "ordered_classes", "waves_of_error", "without_view"]
 
 
 def ordered_classes(
@@ -47,6 +47,37 @@ def ordered_classes(
     wanted = np.unique(data.y)[:classes] if classes is None or isinstance(classes, int) else classes
     rows = [np.flatnonzero(data.y == label)[:n_each] for label in wanted]
     return data.taken(np.concatenate(rows))
+
+
+def waves_of_error(n_samples: int = 100, n_features: int = 20) -> Dataset:
+    """Samples on a circle that are nothing but error, as smooth as can be on a ring.
+
+    Nearest neighbours make rings of samples and of features, and each feature is a wave round
+    the ring: next to constant features, nothing is smoother.
+
+    Parameters
+    ----------
+    n_samples, n_features : int, default=100 and 20
+        Sizes.
+
+    Returns
+    -------
+    dataset : Dataset
+        Its extras: ``low_rank``, which is zero.
+
+    Examples
+    --------
+    >>> from robustpca.bench.scores.samples import waves_of_error
+    >>> waves_of_error(4, 2).X.round(12) + 0.0
+    array([[ 1., -1.],
+           [ 0.,  0.],
+           [-1.,  1.],
+           [ 0.,  0.]])
+    """
+    angles = 2 * np.pi * np.arange(n_samples) / n_samples
+    phases = 2 * np.pi * np.arange(n_features) / n_features
+    X = np.cos(angles[:, None] + phases)
+    return Dataset("waves", X, None, None, "made by robustpca", {"low_rank": np.zeros_like(X)})
 
 
 def without_view(name: str, view: str, n_each: int | None = None) -> Dataset:
