@@ -8,6 +8,7 @@ from sklearn.decomposition import PCA
 from robustpca import EPCA
 from robustpca.bench import Claim, agreement, best_of, method, render, summarise
 from robustpca.bench.declarations import Table, place
+from robustpca.metrics import reconstruction_error
 
 VERSIONS = {"python": "3", "numpy": "2"}
 
@@ -134,6 +135,20 @@ def test_the_best_candidate_counts_and_the_default_stands_beside_it(published):
     text = render(table, rows)
     assert "sigma=2: best of 2 by the labels" in text
     assert "EPCA, default" in text
+
+
+def test_all_scores_are_of_the_candidate_that_the_first_score_chose():
+    table = small_table(
+        {"EPCA": best_of(EPCA(), sigma=[1.0, 2.0])},
+        score={"error": reconstruction_error, "rank": reconstruction_error},
+    )
+    candidates = [(1.0, {"error": 5.0, "rank": 1.0}), (2.0, {"error": 3.0, "rank": 9.0})]
+    rows = [
+        row("EPCA", role="candidate", tuned={"sigma": sigma}, scores=scores)
+        for sigma, scores in candidates
+    ]
+    (entry,) = summarise(table, rows, "rank")
+    assert (entry.mean, entry.tuned) == (9.0, {"sigma": 2.0})
 
 
 def test_a_candidate_that_failed_for_some_seed_is_not_chosen():

@@ -64,8 +64,10 @@ def summarise(
 ) -> list[Entry]:
     """Entries of a table, in the order of its declaration.
 
-    Of a `best_of` there are two: the candidate with the best mean, which carries the published
-    value, and the default. Candidates that failed for some seed are chosen only if all did.
+    Of a `best_of` there are two: the candidate with the best mean of the first score, which
+    carries the published value, and the default. Further scores are those of the same candidate:
+    they describe one and the same model. Candidates that failed for some seed are chosen only if
+    all did.
 
     Parameters
     ----------
@@ -84,23 +86,28 @@ def summarise(
         With ``rank`` 1 for the best method at a place and 2 for the runner-up; defaults of tuned
         methods have none.
     """
-    score = score or next(iter(table.scores))
+    first = next(iter(table.scores))
+    score = score or first
     better = better or direction(table, score)
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in latest(rows):
         here = place(row["dataset"], row["corruption"], row["method"], row["settings"])
         groups[here, row["role"], str(row["tuned"])].append(row)
-    found: dict[tuple[Any, ...], list[Entry]] = defaultdict(list)
+    found: dict[tuple[Any, ...], list[list[Row]]] = defaultdict(list)
     for (here, role, _), group in groups.items():
-        found[here, role].append(_entry(group, score))
+        found[here, role].append(group)
     targets = table.targets(score)
     entries = []
     for (here, role), candidates in found.items():
-        chosen = min(candidates, key=lambda entry: _badness(entry, better))
-        chosen = replace(chosen, n_candidates=len(candidates) if role == "candidate" else 0)
+        chosen = min(
+            candidates,
+            key=lambda group: _badness(_entry(group, first), direction(table, first)),
+        )
+        entry = _entry(chosen, score)
+        entry = replace(entry, n_candidates=len(candidates) if role == "candidate" else 0)
         if role != "default":
-            chosen = replace(chosen, published=targets.get(here, math.nan))
-        entries.append(chosen)
+            entry = replace(entry, published=targets.get(here, math.nan))
+        entries.append(entry)
     return _ranked(_sorted(entries, table), better)
 
 
