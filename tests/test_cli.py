@@ -76,7 +76,7 @@ def test_data_that_cannot_be_fetched_are_one_sentence_and_code_2(call, tmp_path,
 
 
 def test_bench_without_names_lists_the_tables(call, tmp_path):
-    code, out, _ = call(cli.run_bench, [], "quick", tmp_path / "out", None, False)
+    code, out, _ = call(cli.run_bench, [], "quick", None, tmp_path / "out", None, False)
     assert code == 0
     assert "epca_table_1" in out
     assert "EPCA, Table I" in out
@@ -84,7 +84,7 @@ def test_bench_without_names_lists_the_tables(call, tmp_path):
 
 
 def test_an_unknown_table_is_one_sentence_and_code_2(call, tmp_path):
-    code, out, err = call(cli.run_bench, ["digit"], "quick", tmp_path, None, False)
+    code, out, err = call(cli.run_bench, ["digit"], "quick", None, tmp_path, None, False)
     assert (code, out) == (2, "")
     assert err.startswith("No table is called 'digit': choose from all, ")
     assert " digits, epca_" in err
@@ -95,7 +95,7 @@ def test_missing_data_are_listed_with_code_0(call, tmp_path, monkeypatch):
     monkeypatch.setenv("ROBUSTPCA_DATA", str(tmp_path / "nothing"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing"))
     monkeypatch.setenv("HOME", str(tmp_path / "nothing"))
-    code, out, _ = call(cli.run_bench, ["epca_table_1"], "quick", tmp_path, None, False)
+    code, out, _ = call(cli.run_bench, ["epca_table_1"], "quick", None, tmp_path, None, False)
     assert code == 0
     assert "- Missing data set ORL:" in out
     assert "0 cells, 0 of them new, 0 failed; 5 data sets missing." in out
@@ -105,7 +105,7 @@ def test_missing_data_are_listed_with_code_0(call, tmp_path, monkeypatch):
 
 
 def test_a_report_without_rows_is_one_sentence_and_code_2(call, tmp_path):
-    code, out, err = call(cli.make_report, [], "quick", tmp_path, None)
+    code, out, err = call(cli.make_report, [], "quick", None, tmp_path, None)
     assert (code, out) == (2, "")
     assert err == (
         f"No rows of these tables at level quick in {tmp_path / 'rows.jsonl'}. Run `robustpca "
@@ -113,12 +113,12 @@ def test_a_report_without_rows_is_one_sentence_and_code_2(call, tmp_path):
     )
     (tmp_path / "rows.jsonl").write_text('{"key": "of older code", "table": "digits"}\n')
     for names in ([], ["digits"], ["epca_table_1"]):
-        code, out, err = call(cli.make_report, names, "quick", tmp_path, None)
+        code, out, err = call(cli.make_report, names, "quick", None, tmp_path, None)
         assert (code, out) == (2, "")
         count = 0 if names == ["epca_table_1"] else 1
         assert f"It has {count} of other levels or older code. Run" in err
     assert list(tmp_path.iterdir()) == [tmp_path / "rows.jsonl"]
-    code, _, err = call(cli.make_report, ["digit"], "quick", tmp_path, None)
+    code, _, err = call(cli.make_report, ["digit"], "quick", None, tmp_path, None)
     assert code == 2
     assert err.startswith("No table is called 'digit'")
 
@@ -126,12 +126,14 @@ def test_a_report_without_rows_is_one_sentence_and_code_2(call, tmp_path):
 def test_a_report_can_be_made_again_from_rows(call, tmp_path, monkeypatch):
     table = replace(all_tables()["digits"], methods={"PCA": PCA()}, vary={"n_components": [5]})
     monkeypatch.setattr("robustpca.bench.tables.all_tables", lambda: {"digits": table})
-    code, out, _ = call(cli.run_bench, ["digits"], "quick", tmp_path, 1, False)
+    code, out, _ = call(cli.run_bench, ["digits"], "quick", None, tmp_path, 1, False)
     assert code == 0
     first = (tmp_path / "report.html").read_text("utf-8")
     (tmp_path / "digits.tex").unlink()
     for names in ([], ["digits"]):
-        code, out, _ = call(cli.make_report, names, "quick", tmp_path, tmp_path / "again.html")
+        code, out, _ = call(
+            cli.make_report, names, "quick", None, tmp_path, tmp_path / "again.html"
+        )
         assert (code, out) == (0, f"Report of 4 rows: {tmp_path / 'again.html'}\n")
         assert (tmp_path / "again.html").read_text("utf-8") == first
     assert r"\toprule" in (tmp_path / "digits.tex").read_text("utf-8")
@@ -143,7 +145,7 @@ def test_the_report_of_a_run_without_jinja2_is_a_sentence_and_the_texts_are_ther
     monkeypatch.setenv("ROBUSTPCA_DATA", str(tmp_path / "nothing"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing"))
     monkeypatch.setattr("robustpca.bench.page.find_spec", lambda name: None)
-    code, out, _ = call(cli.run_bench, ["epca_table_1"], "quick", tmp_path, None, False)
+    code, out, _ = call(cli.run_bench, ["epca_table_1"], "quick", None, tmp_path, None, False)
     assert code == 0
     assert "The page of a report needs jinja2" in out
     assert (tmp_path / "epca_table_1.tex").exists()

@@ -76,12 +76,19 @@ def fetch_data(name: str) -> None:
     print(fetch(name))
 
 
-def run_bench(names: Sequence[str], level: str, out: Path, jobs: int | None, retry: bool) -> None:
+def run_bench(
+    names: Sequence[str],
+    level: str,
+    seeds: int | None,
+    out: Path,
+    jobs: int | None,
+    retry: bool,
+) -> None:
     """Run tables by name, print each beside its published numbers, and write the report."""
     from robustpca.bench.tables import all_tables
 
     if names:
-        _run(_chosen(names), level, out, jobs, retry)
+        _run(_chosen(names, seeds), level, out, jobs, retry)
         return
     known = all_tables()
     width = max(map(len, known))
@@ -90,7 +97,9 @@ def run_bench(names: Sequence[str], level: str, out: Path, jobs: int | None, ret
     print("\nRun them with `robustpca bench NAME...`, or all with `robustpca bench all`.")
 
 
-def make_report(names: Sequence[str], level: str, out: Path, html: Path | None) -> None:
+def make_report(
+    names: Sequence[str], level: str, seeds: int | None, out: Path, html: Path | None
+) -> None:
     """Write the report of what was run before; by default of all tables that have rows."""
     from robustpca.bench.report import write_report
     from robustpca.bench.runner import ROWS, collect
@@ -98,7 +107,7 @@ def make_report(names: Sequence[str], level: str, out: Path, html: Path | None) 
 
     path = out / ROWS
     found = {row["table"] for row in read_rows(path)} if path.exists() else set()
-    tables = [table for table in _chosen(names or ["all"]) if table.name in found or names]
+    tables = [table for table in _chosen(names or ["all"], seeds) if table.name in found or names]
     outcome = collect(tables, out, level=level) if found else None
     if outcome is None or not outcome.rows:
         other = f" It has {outcome.n_other} of other levels or older code." if outcome else ""
@@ -111,17 +120,16 @@ def make_report(names: Sequence[str], level: str, out: Path, html: Path | None) 
         print(f"{outcome.n_other} rows of other levels or older code are not in it.")
 
 
-def _chosen(names: Sequence[str]) -> list[Any]:
-    """Tables by name."""
+def _chosen(names: Sequence[str], seeds: int | None) -> list[Any]:
+    """Tables by name, with another number of seeds if it is given."""
     from robustpca.bench.tables import all_tables
 
     known = all_tables()
     unknown = [name for name in names if name != "all" and name not in known]
     if unknown:
         raise ValueError(f"No table is called {unknown[0]!r}: choose from all, {', '.join(known)}.")
-    return list(
-        known.values() if "all" in names else (known[name] for name in dict.fromkeys(names))
-    )
+    chosen = known if "all" in names else {name: known[name] for name in names}
+    return [table if seeds is None else table.repeated(seeds) for table in chosen.values()]
 
 
 def run_compare(
@@ -204,6 +212,9 @@ def application() -> Any:
     app.add_typer(data, name="data")
     Quick = Annotated[bool, typer.Option("--quick", help="Small grids, few seeds.")]
     Full = Annotated[bool, typer.Option("--full", help="The grids of the papers.")]
+    Seeds = Annotated[
+        int | None, typer.Option(min=1, help="Repetitions, instead of those of the level.")
+    ]
     Out = Annotated[Path, typer.Option(help="Folder of rows and report.")]
     Jobs = Annotated[int | None, typer.Option(min=1, help="Worker processes; one per core.")]
 
@@ -245,13 +256,14 @@ def application() -> Any:
         ] = None,
         quick: Quick = False,
         full: Full = False,
+        seeds: Seeds = None,
         out: Out = Path("build/bench"),
         jobs: Jobs = None,
         retry: Annotated[bool, typer.Option("--retry", help="Try failed cells again.")] = False,
     ) -> None:
         """Run the tables of the papers; what is done already is not done again."""
         with one_sentence():
-            run_bench(names or [], _level(quick, full), out, jobs, retry)
+            run_bench(names or [], _level(quick, full), seeds, out, jobs, retry)
 
     @app.command()
     def report(
@@ -260,12 +272,13 @@ def application() -> Any:
         ] = None,
         quick: Quick = False,
         full: Full = False,
+        seeds: Seeds = None,
         out: Out = Path("build/bench"),
         html: Annotated[Path | None, typer.Option(help="File of the page.")] = None,
     ) -> None:
         """Write the report of what was run before: a page, and each table as Markdown and LaTeX."""
         with one_sentence():
-            make_report(names or [], _level(quick, full), out, html)
+            make_report(names or [], _level(quick, full), seeds, out, html)
 
     @app.command()
     def compare(

@@ -174,3 +174,13 @@ def test_values_may_be_published_for_each_score(tmp_path):
     assert table.targets() == table.targets("a") == {("c", "", "PCA", "2"): 1.0}
     assert table.targets("b") == {("c", "", "PCA", "2"): 3.0}
     assert small_table().targets() == {}
+
+
+def test_another_number_of_seeds_keeps_the_cells_and_what_is_not_drawn():
+    table = small_table(seeds=by_level(quick=1, default=2, full=3))
+    assert [cell.identity() for cell in table.repeated(2).cells("quick")] == [
+        cell.identity() for cell in table.cells("default")
+    ]
+    fixed = small_table(seeds=1)
+    assert fixed.repeated(5) is fixed
+    assert not fixed.is_drawn

@@ -127,6 +127,8 @@ def test_the_command_to_repeat_is_given_for_tables_of_this_library():
     assert "<code>robustpca bench digits --quick</code>" in render_page(
         [all_tables()["digits"]], outcome
     )
+    repeated = render_page([all_tables()["digits"].repeated(3)], outcome)
+    assert "<code>robustpca bench digits --quick --seeds 3</code>" in repeated
     own = render_page([small_table()], outcome)
     assert "robustpca bench small" not in own
     assert "<h1>Robust PCA: a comparison</h1>" in own

@@ -120,11 +120,12 @@ def _is_meant(entry: Entry, where: Mapping[str, Sequence[Any]]) -> bool:
 
 def _judged(table: Table, claim: Claim, entries: Sequence[Entry], better: str) -> Finding:
     rivals = claim.against or [name for name in table.methods if name != claim.method]
-    is_drawn = int(getattr(table.seeds, "full", table.seeds)) > 1
     groups: dict[tuple[str, ...], dict[str, Entry]] = {}
     for entry in entries:
         groups.setdefault(entry.place, {})[entry.method] = entry
-    found = [_contest(group, claim.method, rivals, better, is_drawn) for group in groups.values()]
+    found = [
+        _contest(group, claim.method, rivals, better, table.is_drawn) for group in groups.values()
+    ]
     contests = [contest for contest in found if contest is not None]
     if not contests:
         return Finding(table.name, claim, "not run", "No rows of the method and a rival together.")

@@ -399,6 +399,15 @@ class Table:
         """The data sets by label."""
         return {name: _at(source, level) for name, source in _at(self.datasets, level).items()}
 
+    @property
+    def is_drawn(self) -> bool:
+        """Whether anything is random: a table that never asks for a second seed says no."""
+        return int(_at(self.seeds, "full")) > 1
+
+    def repeated(self, seeds: int) -> "Table":
+        """The same table with another number of seeds at all levels, if anything is drawn."""
+        return replace(self, seeds=seeds) if self.is_drawn else self
+
     def limit(self, level: str = "default") -> float:
         """Seconds that a cell may take."""
         return float(_at(self.time_limit, level))

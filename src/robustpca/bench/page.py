@@ -4,7 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from importlib.util import find_spec
@@ -157,8 +157,6 @@ def _section(table: Table, outcome: Outcome) -> Section:
     for row in failures:
         where = formats.position(row["dataset"], row["corruption"], row["settings"])
         errors.setdefault((row["method"], row["error"]), Counter())[where] += 1
-    flag = {"quick": " --quick", "full": " --full"}.get(outcome.level, "")
-    is_known = all_tables().get(table.name) is table
     return Section(
         table=table,
         blocks=blocks,
@@ -173,9 +171,19 @@ def _section(table: Table, outcome: Outcome) -> Section:
         n_near=sum(near for near, _ in agreements),
         n_compared=sum(compared for _, compared in agreements),
         seconds=sum(row["seconds"] or 0.0 for row in rows),
-        command=f"robustpca bench {table.name}{flag}" if is_known else "",
+        command=_command(table, outcome.level),
         figures=exhibits(table, rows),
     )
+
+
+def _command(table: Table, level: str) -> str:
+    """What repeats the table; nothing for tables that the command line does not know."""
+    known = all_tables().get(table.name)
+    if known is None or replace(table, seeds=known.seeds) != known:
+        return ""
+    flags = {"quick": " --quick", "full": " --full"}.get(level, "")
+    flags += "" if table.seeds == known.seeds else f" --seeds {table.seeds}"
+    return f"robustpca bench {table.name}{flags}"
 
 
 def _block(table: Table, rows: Iterable[Row], score: str) -> Block:
