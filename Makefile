@@ -3,13 +3,17 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test browser lint bench docs format clean
+.PHONY: demo test papers browser lint bench docs format clean
 
 demo: $(READY)
 	$(BIN)/python -m robustpca.demo --out build/demo
 
 test: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# All tables and figures of the papers at their quick level, and a page of them.
+papers: $(READY)
+	$(BIN)/robustpca bench --quick all --out build/bench
 
 # The report in a real browser, which Debian and Ubuntu have as a package.
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)

@@ -234,19 +234,22 @@ def _frame(across: Axis, up: Axis, x_name: str, y_name: str) -> str:
     for value, text in across.ticks():
         x = across.at(value)
         parts.append(f'<path class="tick" d="M{x:.1f} {up.start:g}v4"/>')
-        short = text if len(text) <= 14 else f"{text[:13]}…"
-        parts.append(
-            f'<text x="{x:.1f}" y="{up.start + 16:g}" text-anchor="middle">{escape(short)}</text>'
-        )
+        label = escape(_cut(text, 14))
+        parts.append(f'<text x="{x:.1f}" y="{up.start + 16:g}" text-anchor="middle">{label}</text>')
     middle_x, middle_y = (across.start + across.end) / 2, (up.start + up.end) / 2
     parts.append(f'<path class="axis" d="M{across.start:g} {up.start:g}H{across.end:g}"/>')
     parts.append(
         f'<text class="name" x="{middle_x:g}" y="{HEIGHT - 6:g}" text-anchor="middle">'
         f"{escape(x_name)}</text>"
         f'<text class="name" transform="translate(11 {middle_y:g}) rotate(-90)" '
-        f'text-anchor="middle">{escape(y_name)}</text>'
+        f'text-anchor="middle">{escape(_cut(y_name, 30))}</text>'
     )
     return "".join(parts)
+
+
+def _cut(text: str, length: int) -> str:
+    """A name that has room beside an axis."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def _ends(line: Line) -> list[float]:
