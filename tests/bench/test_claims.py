@@ -140,6 +140,21 @@ def test_equal_pairs_are_for_neither_side():
     assert "best in 1 of 12 draws" in finding.evidence
 
 
+def test_twice_as_good_is_not_ten_times_as_good():
+    rows = rows_of(new=20.0, old=60.0, older=70.0)
+    claims = [
+        Claim(text="Several times.", method="new", factor=factor, against=["old"])
+        for factor in (2, 10)
+    ]
+    twice, ten_times = (judge(rows, claim) for claim in claims)
+    assert twice.verdict == "holds"
+    assert twice.evidence.startswith("2 times better than its rival at 1 of 1 place")
+    assert "beyond that +3" in twice.evidence  # 40 of 60
+    assert ten_times.verdict == "does not hold"
+    higher = Claim(text="Ten times higher.", method="old", factor=10, against=["new"])
+    assert judge(rows, higher, better="higher").verdict == "does not hold"
+
+
 def test_high_scores_can_be_the_good_ones():
     rows = rows_of(new=8.0, old=6.0, older=7.0)
     assert judge(rows).verdict == "does not hold"

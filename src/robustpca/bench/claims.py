@@ -123,9 +123,7 @@ def _judged(table: Table, claim: Claim, entries: Sequence[Entry], better: str) -
     groups: dict[tuple[str, ...], dict[str, Entry]] = {}
     for entry in entries:
         groups.setdefault(entry.place, {})[entry.method] = entry
-    found = [
-        _contest(group, claim.method, rivals, better, table.is_drawn) for group in groups.values()
-    ]
+    found = [_contest(group, claim, rivals, better, table.is_drawn) for group in groups.values()]
     contests = [contest for contest in found if contest is not None]
     if not contests:
         return Finding(table.name, claim, "not run", "No rows of the method and a rival together.")
@@ -134,18 +132,19 @@ def _judged(table: Table, claim: Claim, entries: Sequence[Entry], better: str) -
     declared = claim.where.get("dataset") or labels(table.datasets)
     run = {contest.dataset for contest in contests}
     lacking = [*absent, *(name for name in declared if name not in run)]
-    evidence = _evidence(contests, len(rivals) - len(absent), lacking)
+    evidence = _evidence(contests, len(rivals) - len(absent), lacking, claim.factor)
     return Finding(table.name, claim, _verdict(contests), evidence)
 
 
 def _contest(
-    group: Mapping[str, Entry], method: str, rivals: Sequence[str], better: str, is_drawn: bool
+    group: Mapping[str, Entry], claim: Claim, rivals: Sequence[str], better: str, is_drawn: bool
 ) -> Contest | None:
     """The method against its rivals at one place; None if one of the sides has not been run.
 
-    A rival that failed for all seeds cannot be better; a method that did is worse.
+    A rival that failed for all seeds cannot be better; a method that did is worse. A method that
+    should be several times better is made as many times worse first.
     """
-    mine = group.get(method)
+    mine = group.get(claim.method)
     others = [group[name] for name in rivals if name in group and group[name].values]
     if mine is None or not others:
         return None
@@ -154,7 +153,8 @@ def _contest(
     seeds = sorted(set(mine.values).intersection(*(other.values for other in others)))
     if not seeds:
         return Contest(here, mine.dataset, others[0].method, -math.inf, 0, 0, 1.0, 1.0, False)
-    ours = [mine.values[seed] for seed in seeds]
+    handicap = claim.factor**sign
+    ours = [mine.values[seed] * handicap for seed in seeds]
     theirs = {other.method: [other.values[seed] for seed in seeds] for other in others}
     rival = min(theirs, key=lambda name: sign * statistics.fmean(theirs[name]))
     gains = {
@@ -235,19 +235,23 @@ def _verdict(contests: Sequence[Contest]) -> str:
     return "depends"
 
 
-def _evidence(contests: Sequence[Contest], n_rivals: int, lacking: Sequence[str]) -> str:
+def _evidence(
+    contests: Sequence[Contest], n_rivals: int, lacking: Sequence[str], factor: float
+) -> str:
     won = [contest for contest in contests if contest.margin > 0]
     everywhere = _is_everywhere(contests)
     sure = won if everywhere else _surely(contests, better=True)
     against = "its rival" if n_rivals == 1 else f"all {n_rivals} rivals"
-    text = f"Better than {against} at {len(won)} of {_count(len(contests), 'place')}"
+    times = "Better" if factor == 1 else f"{factor:g} times better"
+    text = f"{times} than {against} at {len(won)} of {_count(len(contests), 'place')}"
     text += _tested(contests, sure, everywhere)
     draws = sum(contest.n_seeds for contest in contests)
     wins = sum(contest.n_won for contest in contests)
     text += f"; best in {wins} of {_count(draws, 'draw')}"
     margins = [contest.margin for contest in contests if math.isfinite(contest.margin)]
     if margins:
-        text += f"; margin over the best rival {_percent(statistics.median(margins))}"
+        beyond = "" if factor == 1 else " beyond that"
+        text += f"; margin over the best rival{beyond} {_percent(statistics.median(margins))}"
         if len(margins) > 1:
             text += f" in the median, {_percent(min(margins))} to {_percent(max(margins))}"
     sentences = [text]

@@ -109,6 +109,8 @@ class Claim:
         Which score of the table; None for the first.
     better : {'lower', 'higher'}, default=None
         Which scores are good; None for what the table says.
+    factor : float, default=1.0
+        How many times better it should be at least.
     """
 
     text: str
@@ -117,6 +119,7 @@ class Claim:
     where: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     score: str | None = None
     better: str | None = None
+    factor: float = 1.0
 
 
 class MissingMethodError(LookupError):

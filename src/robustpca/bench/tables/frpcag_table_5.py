@@ -81,6 +81,7 @@ table = Table(
         Claim(
             text="FRPCAG is orders of magnitude faster than RPCAG and RPCA.",
             method="FRPCAG",
+            factor=10,
         ),
         Claim(
             text="FRPCAG needs few passes whatever the size of the data.",
