@@ -65,6 +65,15 @@ def test_values_are_means_over_seeds_with_their_spread():
     assert math.isnan(entry.published)
 
 
+def test_a_score_that_does_not_exist_has_neither_mean_nor_spread():
+    table = small_table(score={"error": reconstruction_error, "else": reconstruction_error})
+    rows = [row(seed=seed, scores={"error": 1.0, "else": None}) for seed in range(3)]
+    (entry,) = summarise(table, rows, "else")
+    assert math.isnan(entry.mean)
+    assert math.isnan(entry.spread)
+    assert "## else" in render(table, rows)
+
+
 def test_the_two_best_of_each_place_are_marked():
     table = small_table({"a": PCA(), "b": PCA(), "c": PCA()})
     rows = [row(name, score=s) for name, s in (("a", 3.0), ("b", 1.0), ("c", 2.0))]

@@ -134,7 +134,7 @@ def _entry(rows: Sequence[Row], score: str) -> Entry:
         role=first["role"],
         tuned=first["tuned"],
         mean=_mean(values),
-        spread=statistics.stdev(values) if len(values) > 1 else math.nan,
+        spread=_spread(values),
         n_seeds=len(rows),
         errors=tuple(row["error"] for row in rows if row["error"]),
         n_unsettled=sum(row["converged"] is False for row in good),
@@ -147,6 +147,13 @@ def _entry(rows: Sequence[Row], score: str) -> Entry:
 
 def _mean(values: Sequence[float]) -> float:
     return statistics.fmean(values) if values else math.nan
+
+
+def _spread(values: Sequence[float]) -> float:
+    # The statistics module cannot do with numbers that are none.
+    if len(values) < 2 or not all(map(math.isfinite, values)):
+        return math.nan
+    return statistics.stdev(values)
 
 
 def _badness(entry: Entry, better: str) -> tuple[int, bool, float]:

@@ -38,6 +38,7 @@ table = Table(
             text="RPCA-OM is the slowest, by a factor of ten and more.",
             method="PCA-AN",
             against=["RPCA-OM"],
+            factor=10,
         ),
     ],
     notes=[
