@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from robustpca import EPCA, ReweightedPCA
+from robustpca.bench import identity
 from robustpca.bench.identity import (
     _source_digest,
     code_behind,
@@ -20,6 +21,8 @@ from robustpca.bench.identity import (
     versions,
 )
 from robustpca.bench.scores.errors import mean_error
+from robustpca.bench.scores.recovery import recovered
+from robustpca.bench.scores.video import f_measure
 from robustpca.core.losses import HuberLoss
 from robustpca.datasets import reset_entries
 
@@ -112,6 +115,19 @@ def test_code_of_this_library_others_and_modules_without_a_version():
 def test_scores_of_tables_count_one_by_one():
     found = code_behind(describe([PCA(), mean_error]))
     assert set(found) == {"robustpca", "sklearn", mean_error.__module__}
+
+
+def test_a_score_counts_with_the_scores_that_it_uses(monkeypatch):
+    before = code_behind(describe([f_measure]))[f_measure.__module__]
+    real = identity._source_digest
+    changed = Path(recovered.__code__.co_filename)
+    monkeypatch.setattr(
+        identity, "_source_digest", lambda path: "other" if path == changed else real(path)
+    )
+    identity._score_digest.cache_clear()
+    after = code_behind(describe([f_measure]))[f_measure.__module__]
+    identity._score_digest.cache_clear()
+    assert after != before
 
 
 def test_facts_about_the_machine_hold_neither_names_nor_paths():

@@ -147,7 +147,9 @@ def code_behind(description: Any) -> dict[str, str]:
             continue
         version = getattr(sys.modules[root], "__version__", None)
         file = getattr(module, "__file__", None)
-        if (version is None or is_score) and file:
+        if is_score:
+            found[module.__name__] = _score_digest(module.__name__)
+        elif version is None and file:
             found[module.__name__] = _source_digest(Path(file))
         else:
             found[root] = str(version)
@@ -227,6 +229,17 @@ def _array_digest(array: Array) -> str:
     if array.dtype.hasobject:
         return digest([str(item) for item in array.ravel()])
     return hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
+
+
+@cache
+def _score_digest(name: str) -> str:
+    """Hash of a module of scores, and of those that it takes something from."""
+    path = Path(sys.modules[name].__file__ or "")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    sources = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    others = sorted(source for source in sources if source.startswith(f"{SCORES}."))
+    own = _source_digest(path)
+    return digest([own, *map(_score_digest, others)]) if others else own
 
 
 @cache

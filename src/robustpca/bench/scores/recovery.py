@@ -30,14 +30,14 @@ __all__ = [
 def faces_of(n_persons: int = 40, n_images: int = 20) -> Dataset:
     """The first persons of CMU PIE, the same number of images of each, evenly over the lights."""
     data = load("pie")
-    return _taken(data, _rows(data, range(n_persons), n_images))
+    return data.taken(_rows(data, range(n_persons), n_images))
 
 
 def one_face(n_images: int = 20, random_state: int = 0) -> Dataset:
     """A single person of CMU PIE, another one for each seed, evenly over the lights."""
     data = load("pie")
     person = random_state % (int(data.y.max()) + 1)  # type: ignore[union-attr]
-    return _taken(data, _rows(data, [person], n_images))
+    return data.taken(_rows(data, [person], n_images))
 
 
 def planted_images(n_samples: int = 200, side: int = 16, random_state: int = 0) -> Dataset:
@@ -96,7 +96,3 @@ def _rows(data: Dataset, persons: Any, n_images: int) -> Array:
     return np.concatenate(
         [rows[np.linspace(0, len(rows) - 1, n_images).round().astype(int)] for rows in found]
     )
-
-
-def _taken(data: Dataset, rows: Array) -> Dataset:
-    return replace(data, X=data.X[rows], y=data.y[rows], extras={})  # type: ignore[index]
