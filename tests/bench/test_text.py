@@ -109,6 +109,19 @@ def test_a_claim_says_which_values_of_another_score_are_good():
     assert [entry.rank for entry in summarise(table, rows, "gain")] == [2, 1]
 
 
+def test_a_score_that_only_describes_has_no_best():
+    table = small_table(
+        {"PCA": PCA(), "EPCA": EPCA()},
+        score={"error": reconstruction_error, "rank": reconstruction_error},
+        senses={"rank": "neither"},
+    )
+    rows = [row(name, scores={"error": 1.0, "rank": 2.0}) for name in ("PCA", "EPCA")]
+    assert [entry.rank for entry in summarise(table, rows, "rank")] == [0, 0]
+    assert [entry.rank for entry in summarise(table, rows, "error")] == [1, 1]
+    with pytest.raises(ValueError, match="senses has 'rnk'"):
+        small_table(senses={"rnk": "neither"})
+
+
 def test_entries_stand_in_the_order_of_the_declaration():
     table = small_table(
         {"z": PCA(), "a": PCA()}, datasets={"two": Cloud(), "one": Cloud()}, vary={"c": [2, 10]}

@@ -318,6 +318,8 @@ class Table:
         methods, and whatever else is random.
     better : {'lower', 'higher'}, default='lower'
         Which scores are good.
+    senses : mapping of str to {'lower', 'higher', 'neither'}, default={}
+        The same for single scores that differ; 'neither' for those that only describe.
     x : str, default=None
         For a figure: what runs along its axis, one of the varied parameters, 'corruption' or
         'dataset'.
@@ -373,12 +375,19 @@ class Table:
     shows: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     repeats: int = 1
     claims: Sequence[Claim] = ()
+    senses: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
             raise ValueError(f"name={self.name!r} must do as the name of a file: letters, _.")
         if self.better not in ("lower", "higher"):
             raise ValueError(f"better={self.better!r} is not known: choose 'lower' or 'higher'.")
+        for name, sense in self.senses.items():
+            if name not in self.scores or sense not in ("lower", "higher", "neither"):
+                raise ValueError(
+                    f"senses has {name!r}: {sense!r}, but scores are {', '.join(self.scores)}, and "
+                    "'lower', 'higher' or 'neither' may be good."
+                )
         axes = [*self.vary, "corruption", "dataset"]
         if self.x is not None and self.x not in axes:
             raise ValueError(f"x={self.x!r} is not varied: choose from {axes}.")

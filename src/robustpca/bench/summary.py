@@ -54,7 +54,9 @@ class Entry:
 
 
 def direction(table: Table, score: str) -> str:
-    """Which values of a score are good: what a claim says about it, else the table."""
+    """Which values of a score are good, if any: what the table says about it, or a claim."""
+    if score in table.senses:
+        return table.senses[score]
     stated = [claim.better for claim in table.claims if claim.score == score and claim.better]
     return stated[0] if stated else table.better
 
@@ -108,7 +110,8 @@ def summarise(
         if role != "default":
             entry = replace(entry, published=targets.get(here, math.nan))
         entries.append(entry)
-    return _ranked(_sorted(entries, table), better)
+    entries = _sorted(entries, table)
+    return entries if better == "neither" else _ranked(entries, better)
 
 
 def agreement(entries: Sequence[Entry], within: float = 0.1) -> tuple[int, int]:

@@ -22,6 +22,7 @@ table = Table(
     },
     score={"active samples": n_active, "share of active samples": share_active},
     x="n_components",
+    senses={"active samples": "neither", "share of active samples": "neither"},
     seeds=by_level(quick=1, default=10, full=20),
     paper=epca_table_1.table.paper,
     notes=[

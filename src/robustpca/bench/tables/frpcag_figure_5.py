@@ -74,6 +74,7 @@ table = Table(
         "singular values": show_singular_values,
         "singular values of the data": show_singular_values_of_data,
     },
+    senses={"number of large singular values": "neither", "share of the nuclear norm": "neither"},
     seeds=by_level(quick=1, default=5, full=10),
     notes=[
         "The paper shows curves. The two last scores sum them up: how many singular values are "

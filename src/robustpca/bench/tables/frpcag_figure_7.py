@@ -47,6 +47,7 @@ table = Table(
     },
     score={"clustering error in the plane": best_error, "silhouette of the digits": separation},
     shows={"the plane": show_plane},
+    senses={"silhouette of the digits": "higher"},
     seeds=by_level(quick=1, default=5, full=10),
     paper="Shahid, Perraudin, Kalofolias, Puy, Vandergheynst, Fast robust PCA on graphs, IEEE J. "
     "Sel. Topics Signal Process. 2016.",

@@ -45,6 +45,7 @@ table = Table(
     },
     better="higher",
     x="side",
+    senses={"spread of single runs": "neither"},
     seeds=by_level(quick=1, default=5, full=10),
     paper=pcaan_table_2.table.paper,
     claims=[
