@@ -9,21 +9,16 @@ from sklearn.preprocessing import StandardScaler, scale
 
 from robustpca import GLPCA, RPCA, RSPCA, LaplacianEigenmaps
 from robustpca.bench.scores.clustering import (
+    Clustering,
     approximation,
-    best_accuracy,
-    best_error,
-    best_mutual_information,
-    best_rand_index,
     coordinates,
-    mean_accuracy,
-    mean_error,
+    mutual_information,
     partitions,
     separation,
     singular_vectors,
-    smallest_error,
 )
 from robustpca.datasets import make_low_rank_plus_sparse
-from robustpca.metrics import clustering_error
+from robustpca.metrics import clustering_accuracy, clustering_error
 
 
 @pytest.fixture
@@ -35,10 +30,10 @@ def blobs(rng):
 def test_far_apart_classes_are_found_without_error(blobs):
     X, y = blobs
     model = PCA(3).fit(X)
-    assert best_accuracy(model, X, X, y, 0) == 1
-    assert best_error(model, X, X, y, 0) == 0
-    assert best_mutual_information(model, X, X, y, 0) == pytest.approx(1)
-    assert best_rand_index(model, X, X, y, 0) == 1
+    assert Clustering(clustering_accuracy)(model, X, X, y, 0) == 1
+    assert Clustering()(model, X, X, y, 0) == 0
+    assert Clustering(mutual_information)(model, X, X, y, 0) == pytest.approx(1)
+    assert Clustering(adjusted_rand_score)(model, X, X, y, 0) == 1
 
 
 def test_the_mean_counts_bad_runs_and_the_best_run_does_not_look_at_labels(rng):
@@ -48,10 +43,11 @@ def test_the_mean_counts_bad_runs_and_the_best_run_does_not_look_at_labels(rng):
     starts = np.random.RandomState(3).randint(2**31 - 1, size=8)
     fits = [KMeans(5, n_init=1, random_state=start).fit(model.transform(X)) for start in starts]
     chosen = min(fits, key=lambda fit: fit.inertia_)
-    assert best_rand_index(model, X, X, y, 3, n_runs=8) == adjusted_rand_score(y, chosen.labels_)
-    assert mean_accuracy(model, X, X, y, 3, n_runs=8) != best_accuracy(model, X, X, y, 3, n_runs=8)
-    total = mean_accuracy(model, X, X, y, 3, n_runs=8) + mean_error(model, X, X, y, 3, n_runs=8)
-    assert total == pytest.approx(1)
+    best = Clustering(adjusted_rand_score, n_runs=8)(model, X, X, y, 3)
+    assert best == adjusted_rand_score(y, chosen.labels_)
+    mean = Clustering(adjusted_rand_score, "mean", n_runs=8)(model, X, X, y, 3)
+    assert mean == pytest.approx(np.mean([adjusted_rand_score(y, fit.labels_) for fit in fits]))
+    assert mean != best
 
 
 def test_coordinates_keep_the_distances_of_the_low_rank_part():
@@ -77,7 +73,7 @@ def test_the_approximation_of_an_embedding_weighs_its_columns_by_the_loadings(bl
     # Runs of one kind are not taken for runs of the other.
     own = partitions(model, X, 4, 1, 0)
     assert partitions(model, X, 4, 1, 0, of=approximation)[0].inertia != own[0].inertia
-    assert best_error(model, X, X, y, 0, of=approximation) == 0
+    assert Clustering(of=approximation)(model, X, X, y, 0) == 0
 
 
 def test_the_approximation_of_other_models_is_what_they_are_scored_by(blobs):
@@ -109,8 +105,8 @@ def test_the_smallest_error_is_that_of_the_run_nearest_the_labels(rng):
     model = PCA(5).fit(X)
     runs = partitions(model, X, 5, 8, 3)
     errors = [clustering_error(y, run.labels) for run in runs]
-    assert smallest_error(model, X, X, y, 3, n_runs=8) == min(errors)
-    assert min(errors) < best_error(model, X, X, y, 3, n_runs=8)
+    assert Clustering(take="smallest", n_runs=8)(model, X, X, y, 3) == min(errors)
+    assert min(errors) < Clustering(n_runs=8)(model, X, X, y, 3)
 
 
 class Decomposed:
@@ -125,8 +121,9 @@ def test_singular_vectors_count_alike(rng):
     model.low_rank_ = model.embedding_ = codes
     assert singular_vectors(model, codes, 2).shape == (60, 2)
     args = model, codes, codes, y, 0
-    assert smallest_error(*args, of=singular_vectors) < 0.1 < smallest_error(*args)
-    assert best_error(*args, of=singular_vectors) < 0.1 < best_error(*args)
+    for take in ("smallest", "best"):
+        assert Clustering(take=take, of=singular_vectors)(*args) < 0.1
+        assert Clustering(take=take)(*args) > 0.1
 
 
 def test_without_a_low_rank_part_there_are_no_vectors_to_take(blobs):

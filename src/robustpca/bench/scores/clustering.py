@@ -7,35 +7,28 @@ orthonormal columns is another thing than the low-rank approximation that its lo
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from statistics import fmean
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import linalg
 from sklearn.cluster import KMeans
-from sklearn.metrics import (
-    adjusted_rand_score,
-    normalized_mutual_info_score,
-    silhouette_score,
-)
+from sklearn.metrics import normalized_mutual_info_score, silhouette_score
 from sklearn.pipeline import Pipeline
 
 from robustpca.core.linalg import Array
-from robustpca.metrics import clustering_accuracy, clustering_error
+from robustpca.metrics import clustering_error
 
 __all__ = [
+    "Clustering",
     "approximation",
-    "best_accuracy",
-    "best_error",
-    "best_mutual_information",
-    "best_rand_index",
     "coordinates",
-    "mean_accuracy",
-    "mean_error",
+    "mutual_information",
     "partitions",
     "separation",
     "singular_vectors",
-    "smallest_error",
 ]
 
 
@@ -111,96 +104,44 @@ def partitions(
     return runs[key]
 
 
-def mean_accuracy(
-    model: Any, X_clean: Array, X_corrupt: Array, y: Array, random_state: int, n_runs: int = 50
-) -> float:
-    """Share of samples in the right cluster, averaged over all runs of k-means."""
-    runs = partitions(model, X_corrupt, len(np.unique(y)), n_runs, random_state)
-    return float(np.mean([clustering_accuracy(y, run.labels) for run in runs]))
+@dataclass(frozen=True)
+class Clustering:
+    """A score: how the clusters that k-means finds in what a model makes of its data agree with y.
 
-
-def mean_error(
-    model: Any, X_clean: Array, X_corrupt: Array, y: Array, random_state: int, n_runs: int = 50
-) -> float:
-    """Share of samples in a wrong cluster, averaged over all runs of k-means."""
-    return 1 - mean_accuracy(model, X_clean, X_corrupt, y, random_state, n_runs)
-
-
-def best_accuracy(
-    model: Any,
-    X_clean: Array,
-    X_corrupt: Array,
-    y: Array,
-    random_state: int,
-    n_runs: int = 10,
-    of: Features = coordinates,
-) -> float:
-    """Share of samples in the right cluster, of the run of k-means with the lowest inertia."""
-    return clustering_accuracy(y, _best(model, X_corrupt, y, random_state, n_runs, of))
-
-
-def best_error(
-    model: Any,
-    X_clean: Array,
-    X_corrupt: Array,
-    y: Array,
-    random_state: int,
-    n_runs: int = 10,
-    of: Features = coordinates,
-) -> float:
-    """Share of samples in a wrong cluster, of the run of k-means with the lowest inertia."""
-    return 1 - best_accuracy(model, X_clean, X_corrupt, y, random_state, n_runs, of)
-
-
-def smallest_error(
-    model: Any,
-    X_clean: Array,
-    X_corrupt: Array,
-    y: Array,
-    random_state: int,
-    n_runs: int = 10,
-    of: Features = coordinates,
-) -> float:
-    """Share of samples in a wrong cluster, of the run of k-means that comes nearest the labels.
-
-    It says what k-means could find, not what it finds without them.
+    Parameters
+    ----------
+    measure : callable, default=clustering_error
+        Takes the classes and the clusters.
+    take : {'best', 'mean', 'smallest'}, default='best'
+        Which run counts: the one with the lowest inertia, which knows nothing of the classes; all
+        of them, in the mean; or the one with the smallest value, which says what k-means could
+        find and not what it finds without the classes.
+    of : callable, default=coordinates
+        What to cluster: a function of the model, its data and the number of clusters.
+    n_runs : int, default=10
+        Runs, each from one random start.
     """
-    runs = partitions(model, X_corrupt, len(np.unique(y)), n_runs, random_state, of)
-    return min(clustering_error(y, run.labels) for run in runs)
+
+    measure: Callable[[Array, Array], float] = clustering_error
+    take: str = "best"
+    of: Features = coordinates
+    n_runs: int = 10
+
+    def __call__(
+        self, model: Any, X_clean: Array, X_corrupt: Array, y: Array, random_state: int
+    ) -> float:
+        n_clusters = len(np.unique(y))
+        runs = partitions(model, X_corrupt, n_clusters, self.n_runs, random_state, self.of)
+        if self.take == "best":
+            runs = [min(runs, key=lambda run: run.inertia)]
+        values = [float(self.measure(y, run.labels)) for run in runs]
+        return min(values) if self.take == "smallest" else fmean(values)
 
 
-def best_mutual_information(
-    model: Any,
-    X_clean: Array,
-    X_corrupt: Array,
-    y: Array,
-    random_state: int,
-    n_runs: int = 10,
-    of: Features = coordinates,
-) -> float:
-    """Normalised mutual information of that run, with the geometric mean of the entropies."""
-    labels = _best(model, X_corrupt, y, random_state, n_runs, of)
-    return float(normalized_mutual_info_score(y, labels, average_method="geometric"))
-
-
-def best_rand_index(
-    model: Any,
-    X_clean: Array,
-    X_corrupt: Array,
-    y: Array,
-    random_state: int,
-    n_runs: int = 10,
-    of: Features = coordinates,
-) -> float:
-    """Adjusted Rand index of that run."""
-    return float(adjusted_rand_score(y, _best(model, X_corrupt, y, random_state, n_runs, of)))
+# The reports divide by the geometric mean of the entropies, scikit-learn by the arithmetic one.
+mutual_information = partial(normalized_mutual_info_score, average_method="geometric")
 
 
 def separation(model: Any, X_clean: Array, X_corrupt: Array, y: Array) -> float:
     """Silhouette of the classes, from -1 to 1: how much nearer samples are to their own."""
     return float(silhouette_score(coordinates(model, X_corrupt), y))
-
-
-def _best(model: Any, X: Array, y: Array, random_state: int, n_runs: int, of: Features) -> Array:
-    runs = partitions(model, X, len(np.unique(y)), n_runs, random_state, of)
-    return min(runs, key=lambda run: run.inertia).labels

@@ -1,12 +1,10 @@
 """Clustering error of FRPCAG on faces against the number of neighbours in its graphs."""
 
-from functools import partial
-
 from sklearn.preprocessing import scale
 
 from robustpca import FRPCAG
 from robustpca.bench.declarations import Source, Table, best_of, by_level
-from robustpca.bench.scores.clustering import best_error, singular_vectors, smallest_error
+from robustpca.bench.scores.clustering import Clustering, singular_vectors
 from robustpca.bench.scores.graphs import OnGraphs
 
 GRID = {
@@ -40,10 +38,10 @@ table = Table(
     },
     vary={"n_neighbors": [5, 10, 25, 40]},
     score={
-        "smallest error of ten runs": partial(smallest_error, of=singular_vectors),
-        "clustering error": partial(best_error, of=singular_vectors),
-        "smallest error of ten runs, low-rank part": smallest_error,
-        "clustering error, low-rank part": best_error,
+        "smallest error of ten runs": Clustering(take="smallest", of=singular_vectors),
+        "clustering error": Clustering(of=singular_vectors),
+        "smallest error of ten runs, low-rank part": Clustering(take="smallest"),
+        "clustering error, low-rank part": Clustering(),
     },
     published="frpcag_effect_of_k.csv",
     seeds=by_level(quick=1, default=10, full=20),

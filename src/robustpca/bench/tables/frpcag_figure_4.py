@@ -7,7 +7,7 @@ from sklearn.preprocessing import scale
 
 from robustpca import FRPCAG
 from robustpca.bench.declarations import Table, by_level
-from robustpca.bench.scores.clustering import best_error
+from robustpca.bench.scores.clustering import Clustering
 from robustpca.bench.scores.graphs import OnGraphs
 from robustpca.bench.scores.samples import ordered_classes
 from robustpca.bench.scores.spectra import (
@@ -51,7 +51,7 @@ table = Table(
         )
     },
     score={
-        "clustering error": best_error,
+        "clustering error": Clustering(),
         "number of large singular values": n_large,
         "share of the nuclear norm": share_of_nuclear_norm,
         "contrast of the blocks": block_contrast,

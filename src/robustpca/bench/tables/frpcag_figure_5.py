@@ -7,7 +7,7 @@ from sklearn.preprocessing import StandardScaler
 
 from robustpca import FRPCAG, RPCA, RPCAG
 from robustpca.bench.declarations import Source, Table, best_of, by_level
-from robustpca.bench.scores.clustering import best_error
+from robustpca.bench.scores.clustering import Clustering
 from robustpca.bench.scores.graphs import OnGraphs
 from robustpca.bench.scores.samples import ordered_classes
 from robustpca.bench.scores.spectra import (
@@ -66,7 +66,7 @@ table = Table(
         ),
     },
     score={
-        "clustering error": best_error,
+        "clustering error": Clustering(),
         "number of large singular values": n_large,
         "share of the nuclear norm": share_of_nuclear_norm,
     },

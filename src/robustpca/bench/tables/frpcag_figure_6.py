@@ -8,7 +8,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from robustpca import FRPCAG, GLPCA, GNMF, MMF, RPCA, RPCAG, LaplacianEigenmaps, NCut
 from robustpca.bench.declarations import Claim, Source, Table, best_of, by_level
-from robustpca.bench.scores.clustering import best_error, singular_vectors, smallest_error
+from robustpca.bench.scores.clustering import Clustering, singular_vectors
 from robustpca.bench.scores.graphs import OnCleanGraphs, OnGraphs
 from robustpca.bench.scores.samples import ordered_classes
 from robustpca.datasets import drop_pixels, occlude_blocks
@@ -97,10 +97,10 @@ GRAPHS = {
     ),
 }
 SCORES = {
-    "smallest error of ten runs": partial(smallest_error, of=singular_vectors),
-    "clustering error": partial(best_error, of=singular_vectors),
-    "smallest error of ten runs, low-rank part": smallest_error,
-    "clustering error, low-rank part": best_error,
+    "smallest error of ten runs": Clustering(take="smallest", of=singular_vectors),
+    "clustering error": Clustering(of=singular_vectors),
+    "smallest error of ten runs, low-rank part": Clustering(take="smallest"),
+    "clustering error, low-rank part": Clustering(),
 }
 NOTES = [
     "The figure is a drawing without numbers, so there is none to compare with.",

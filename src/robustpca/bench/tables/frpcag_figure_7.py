@@ -8,7 +8,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from robustpca import FRPCAG, GLPCA, GNMF, MMF, RPCA, RPCAG, LaplacianEigenmaps
 from robustpca.bench.declarations import Claim, Table, by_level
-from robustpca.bench.scores.clustering import best_error, separation
+from robustpca.bench.scores.clustering import Clustering, separation
 from robustpca.bench.scores.graphs import OnGraphs
 from robustpca.bench.scores.samples import ordered_classes
 from robustpca.bench.scores.spectra import show_plane
@@ -45,7 +45,7 @@ table = Table(
         "RPCAG": Pipeline([standard, ("fit", OnGraphs(RPCAG(2, tol=1e-3)))]),
         "FRPCAG": Pipeline([standard, ("fit", OnGraphs(frpcag))]),
     },
-    score={"clustering error in the plane": best_error, "silhouette of the digits": separation},
+    score={"clustering error in the plane": Clustering(), "silhouette of the digits": separation},
     shows={"the plane": show_plane},
     senses={"silhouette of the digits": "higher"},
     seeds=by_level(quick=1, default=5, full=10),
