@@ -131,7 +131,7 @@ def test_negative_data_are_refused_in_words(X):
     model = GNMF(3, tol=1e-3).fit(X)
     with pytest.raises(ValueError, match="Negative values in data passed to GNMF"):
         model.transform(X - 3)
-    with pytest.raises(ValueError, match=r"codes of shape \(n_samples, 3\)"):
+    with pytest.raises(ValueError, match=r"scores of shape \(n_samples, 3\)"):
         model.inverse_transform(X)
     with pytest.raises(ValueError, match=r"n_components=65 is more than.*at most 64"):
         GNMF(65).fit(X)

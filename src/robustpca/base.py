@@ -99,6 +99,18 @@ def warn_unconverged(name: str, units: str, change: float, model: Any, stackleve
     )
 
 
+def given_codes(model: Any, X: Any) -> Array:
+    """What `inverse_transform` of a fitted model was given, if it can be scores of rows."""
+    check_is_fitted(model)
+    codes = np.asarray(X)
+    if codes.ndim != 2 or codes.shape[1] != model.n_components_:
+        raise ValueError(
+            f"inverse_transform takes scores of shape (n_samples, {model.n_components_}), "
+            f"but X has shape {codes.shape}."
+        )
+    return codes
+
+
 class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all models that end with ``mean_`` and orthonormal ``components_``.
 
@@ -185,14 +197,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         points : ndarray of shape (n_samples, n_features)
             The points.
         """
-        check_is_fitted(self)
-        codes = np.asarray(X)
-        if codes.ndim != 2 or codes.shape[1] != self.n_components_:
-            raise ValueError(
-                f"inverse_transform takes scores of shape (n_samples, {self.n_components_}), "
-                f"but X has shape {codes.shape}."
-            )
-        return codes @ self._decoder + self.mean_
+        return given_codes(self, X) @ self._decoder + self.mean_
 
     def reconstruct(self, X: Any) -> Array:
         """Project the rows of ``X`` on the subspace.

@@ -10,7 +10,7 @@ from sklearn.decomposition import NMF
 from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from robustpca.base import announcer, documented, warn_unconverged
+from robustpca.base import announcer, documented, given_codes, warn_unconverged
 from robustpca.core.graphs import adjacency_of, laplacian
 from robustpca.core.linalg import Array
 from robustpca.core.nonnegative import nonnegative_factors
@@ -231,14 +231,7 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         points : ndarray of shape (n_samples, n_features)
             The rows.
         """
-        check_is_fitted(self)
-        codes = np.asarray(X)
-        if codes.ndim != 2 or codes.shape[1] != self.n_components_:
-            raise ValueError(
-                f"inverse_transform takes codes of shape (n_samples, {self.n_components_}), but X "
-                f"has shape {codes.shape}."
-            )
-        return codes @ self.components_
+        return given_codes(self, X) @ self.components_
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         X = validate_data(
