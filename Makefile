@@ -6,7 +6,7 @@ READY := .venv/.ready
 .PHONY: demo test papers browser lint bench docs format clean
 
 demo: $(READY)
-	$(BIN)/python -m robustpca.demo --out build/demo
+	$(BIN)/python -m robustpca.tools.demo --out build/demo
 
 test: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal

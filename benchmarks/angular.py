@@ -24,10 +24,10 @@ from threadpoolctl import threadpool_limits
 
 from measure import peak_memory, seconds, wall
 from robustpca import AngularEmbedding
-from robustpca.core.angular import trim
-from robustpca.core.centers import geometric_median, remaining_force
-from robustpca.core.rows import ArrayRows
-from robustpca.core.views import View, explore, near_rows
+from robustpca.engine.rows import ArrayRows
+from robustpca.engine.view import View, explore, near_rows
+from robustpca.parts.centers import geometric_median, remaining_force
+from robustpca.solvers.angular import trim
 from robustpca.testing import subspace_distance
 
 RANK, ANGLE = 5, np.pi / 3

@@ -23,8 +23,8 @@ from threadpoolctl import threadpool_limits
 
 from measure import best
 from robustpca import L1PCA, GrassmannAverage, LpPCA
-from robustpca.core.reweighted import VectorModel
-from robustpca.core.rows import ArrayRows
+from robustpca.engine.rows import ArrayRows
+from robustpca.solvers.reweighting import VectorModel
 
 
 def planted(n_samples: int, n_features: int, rank: int, dtype: type) -> Any:

@@ -30,9 +30,9 @@ from threadpoolctl import threadpool_limits
 
 from measure import peak_memory, seconds, wall
 from robustpca import FRPCAG, RPCA
-from robustpca.core.graphs import knn_graph, laplacian, nearest_neighbors, neighbor_recall
-from robustpca.core.terms import L1Norm
-from robustpca.core.threads import Crew, compiled
+from robustpca.engine.threads import Crew, compiled
+from robustpca.parts.entry_losses import L1Norm
+from robustpca.parts.graphs import knn_graph, laplacian, nearest_neighbors, neighbor_recall
 
 
 def planted(shape: tuple[int, int], rank: int, corrupted: float, noise: float = 0.0) -> Any:

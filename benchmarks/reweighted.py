@@ -20,10 +20,10 @@ from threadpoolctl import threadpool_limits
 
 from measure import best, peak_memory
 from robustpca import EPCA, PCAAN, PCAOM
-from robustpca.core.losses import L21Loss, SigmaLoss, SquaredLoss
-from robustpca.core.rows import ArrayRows
-from robustpca.core.starts import trusted_half
-from robustpca.core.weightings import AdaptiveNeighbors, CoRobust, Uniform
+from robustpca.engine.rows import ArrayRows
+from robustpca.parts.losses import L21Loss, SigmaLoss, SquaredLoss
+from robustpca.parts.starts import trusted_half
+from robustpca.parts.weightings import AdaptiveNeighbors, CoRobust, Uniform
 
 N_COMPONENTS = 50
 METHODS = (EPCA, PCAAN, PCAOM)

@@ -30,8 +30,8 @@ from threadpoolctl import threadpool_limits
 
 from measure import seconds
 from robustpca import GLPCA, GNMF, MMF, RGLPCA, LaplacianEigenmaps
-from robustpca.core import spectral as core
-from robustpca.core.graphs import knn_graph, laplacian
+from robustpca.parts.graphs import knn_graph, laplacian
+from robustpca.solvers import eigenvectors as core
 from robustpca.testing import planted_subspace
 
 N_COMPONENTS = 10

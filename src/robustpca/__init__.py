@@ -1,15 +1,46 @@
 """Robust principal component analysis behind one scikit-learn API."""
 
-from robustpca.angular import *
-from robustpca.bilinear import *
-from robustpca.directions import *
-from robustpca.eigenmaps import *
-from robustpca.lowrank import *
-from robustpca.meta import *
-from robustpca.nonnegative import *
-from robustpca.paths import *
-from robustpca.reweighted import *
-from robustpca.rvfl import *
-from robustpca.spectral import *
+from robustpca.models.angular import AngularEmbedding
+from robustpca.models.bilinear import GLRAM, R2DPCA, ReweightedBilinear
+from robustpca.models.directions import EMPCA, L1PCA, RSPCA, GrassmannAverage, LpPCA
+from robustpca.models.eigenmaps import LaplacianEigenmaps, NCut
+from robustpca.models.graph import GLPCA, MMF, RGLPCA
+from robustpca.models.lowrank import FRPCAG, RPCA, RPCAG
+from robustpca.models.nonnegative import GNMF
+from robustpca.models.paths import Path, smoothness_path, sparsity_path
+from robustpca.models.reweighted import EPCA, PCAAN, PCAOM, R1PCA, ReweightedPCA
+from robustpca.models.rvfl import RVFLClassifier
+from robustpca.models.wrapped import Reweighted
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "EMPCA",
+    "EPCA",
+    "FRPCAG",
+    "GLPCA",
+    "GLRAM",
+    "GNMF",
+    "L1PCA",
+    "MMF",
+    "PCAAN",
+    "PCAOM",
+    "R1PCA",
+    "R2DPCA",
+    "RGLPCA",
+    "RPCA",
+    "RPCAG",
+    "RSPCA",
+    "AngularEmbedding",
+    "GrassmannAverage",
+    "LaplacianEigenmaps",
+    "LpPCA",
+    "NCut",
+    "Path",
+    "RVFLClassifier",
+    "Reweighted",
+    "ReweightedBilinear",
+    "ReweightedPCA",
+    "smoothness_path",
+    "sparsity_path",
+]

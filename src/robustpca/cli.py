@@ -40,7 +40,7 @@ def one_sentence() -> Iterator[None]:
 
 def show_demo(out: Path, n_samples: int | None, seed: int, scattered: bool) -> None:
     """Fit every method to corrupted digits."""
-    from robustpca import demo
+    from robustpca.tools import demo
 
     demo.show(out, n_samples, seed, not scattered)
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import linalg, sparse
 from sklearn.utils import check_array
 
-from robustpca.core.linalg import Array, flip_signs
+from robustpca.engine.linalg import Array, flip_signs
 
 __all__ = [
     "SingularValues",

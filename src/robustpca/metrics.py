@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import check_array, column_or_1d
 
-from robustpca.core.linalg import Array, square_norms
+from robustpca.engine.linalg import Array, square_norms
 
 __all__ = [
     "ForegroundScores",

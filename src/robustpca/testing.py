@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 import robustpca
-from robustpca.base import SubspaceModel
 from robustpca.datasets.synthetic import planted_subspace
+from robustpca.models.base import SubspaceModel
 
 __all__ = ["all_estimators", "all_methods", "planted_subspace", "subspace_distance"]
 

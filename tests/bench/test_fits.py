@@ -13,8 +13,8 @@ from robustpca.bench.scores.fits import n_active, passes, seconds_per_pass, shar
 from robustpca.bench.scores.losses import LossAt, loss_value
 from robustpca.bench.scores.luck import accuracy_spread, lucky_accuracy
 from robustpca.bench.scores.times import seconds_of_fit
-from robustpca.core.losses import L21Loss, SigmaLoss, SquaredLoss
 from robustpca.metrics import clustering_accuracy
+from robustpca.parts.losses import L21Loss, SigmaLoss, SquaredLoss
 
 
 def test_active_samples_are_those_with_a_weight(rng):

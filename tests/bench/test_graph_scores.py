@@ -30,8 +30,8 @@ from robustpca.bench.scores.graphs import (
 )
 from robustpca.bench.scores.samples import waves_of_error
 from robustpca.bench.trial import measure, spoil
-from robustpca.core.graphs import grid_graph, knn_graph, laplacian
 from robustpca.datasets import drop_pixels, make_graph_clusters
+from robustpca.parts.graphs import grid_graph, knn_graph, laplacian
 
 
 @pytest.fixture(name="X")

@@ -23,8 +23,8 @@ from robustpca.bench.identity import (
 from robustpca.bench.scores.errors import mean_error
 from robustpca.bench.scores.recovery import recovered
 from robustpca.bench.scores.video import f_measure
-from robustpca.core.losses import HuberLoss
 from robustpca.datasets import reset_entries
+from robustpca.parts.losses import HuberLoss
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from robustpca.bench.scores.spectra import (
     smooth_share_of_features,
     smooth_share_of_samples,
 )
-from robustpca.core.graphs import grid_graph, laplacian
+from robustpca.parts.graphs import grid_graph, laplacian
 
 
 def with_low_rank(low_rank, **known):

@@ -15,8 +15,8 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from robustpca.bench.declarations import Table
-from robustpca.core.linalg import Array
 from robustpca.datasets import corruptions, read
+from robustpca.engine.linalg import Array
 from robustpca.metrics import reconstruction_error
 from robustpca.testing import all_methods
 

@@ -24,7 +24,7 @@ import sklearn
 from threadpoolctl import threadpool_info
 
 import robustpca
-from robustpca.core.linalg import Array
+from robustpca.engine.linalg import Array
 
 __all__ = ["code_behind", "data_digest", "describe", "digest", "machine", "versions"]
 

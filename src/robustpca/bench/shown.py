@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from robustpca.core.linalg import Array
+from robustpca.engine.linalg import Array
 
 __all__ = ["curve", "picture", "points"]
 

@@ -25,7 +25,7 @@ from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
 from robustpca.bench.declarations import Cell, asked_for
-from robustpca.core.linalg import Array
+from robustpca.engine.linalg import Array
 
 __all__ = ["Spoiled", "Task", "measure", "serve", "spoil"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import FLOAT_DTYPES
 
-from robustpca.core.linalg import Array
+from robustpca.engine.linalg import Array
 
 __all__ = ["drop_pixels", "occlude_blocks", "occlude_randomly", "reset_entries", "shift_samples"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from robustpca.core.linalg import Array
+from robustpca.engine.linalg import Array
 
 __all__ = ["Dataset", "checksum_of", "resize_images"]
 

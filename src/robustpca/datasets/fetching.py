@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import sklearn.datasets
 
-from robustpca.core.linalg import Array
 from robustpca.datasets.catalogue import Download
 from robustpca.datasets.dataset import checksum_of
 from robustpca.datasets.files import data_folders, write
 from robustpca.datasets.loading import entry_of, find, missing
+from robustpca.engine.linalg import Array
 
 __all__ = ["fetch"]
 

@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from robustpca.core.linalg import Array
 from robustpca.datasets.dataset import Dataset, checksum_of
+from robustpca.engine.linalg import Array
 
 __all__ = ["cache_folder", "checked", "data_folders", "read", "write"]
 

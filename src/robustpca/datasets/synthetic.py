@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from robustpca.core.linalg import Array
 from robustpca.datasets.corruptions import shift_samples
 from robustpca.datasets.dataset import Dataset
+from robustpca.engine.linalg import Array
 
 __all__ = [
     "make_graph_clusters",

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from robustpca.bench.shown import picture
-from robustpca.core.linalg import Array
+from robustpca.engine.linalg import Array
 from robustpca.metrics import foreground_scores, recovery_error
 
 __all__ = [

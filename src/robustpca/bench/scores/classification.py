@@ -15,7 +15,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 from robustpca.bench.declarations import asked_for
 from robustpca.bench.shown import points
-from robustpca.core.linalg import Array
+from robustpca.engine.linalg import Array
 from robustpca.metrics import principal_angles
 
 __all__ = ["accuracy", "first_angle", "plane", "plane_angle", "split"]

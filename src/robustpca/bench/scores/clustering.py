@@ -18,7 +18,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score, silhouette_score
 from sklearn.pipeline import Pipeline
 
-from robustpca.core.linalg import Array
+from robustpca.engine.linalg import Array
 from robustpca.metrics import clustering_error
 
 __all__ = [

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from robustpca.core.linalg import Array, square_norms
+from robustpca.engine.linalg import Array, square_norms
 from robustpca.metrics import reconstruction_error, weighted_reconstruction_error
 
 __all__ = [

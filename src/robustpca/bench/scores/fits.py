@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from robustpca.core.linalg import Array
+from robustpca.engine.linalg import Array
 
 __all__ = ["n_active", "passes", "seconds_per_pass", "share_active"]
 

@@ -11,15 +11,15 @@ from sklearn.random_projection import GaussianRandomProjection
 
 from robustpca import FRPCAG
 from robustpca.bench.shown import picture
-from robustpca.core.graphs import grid_graph, knn_graph, laplacian
-from robustpca.core.linalg import Array
-from robustpca.decomposition import observed_scale
 from robustpca.diagnostics import (
     Theorem2Bound,
     alignment_order,
     theorem2_bound,
     theorem2_smoothness,
 )
+from robustpca.engine.linalg import Array
+from robustpca.models.decomposition import observed_scale
+from robustpca.parts.graphs import grid_graph, knn_graph, laplacian
 
 __all__ = [
     "FeatureGraph",

@@ -5,8 +5,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from robustpca.core.linalg import Array
-from robustpca.core.losses import Loss
+from robustpca.engine.linalg import Array
+from robustpca.parts.losses import Loss
 
 __all__ = ["LossAt", "loss_value"]
 
@@ -17,7 +17,7 @@ class LossAt(BaseEstimator):
     Parameters
     ----------
     loss : loss
-        An object from `robustpca.core.losses` with all its parameters as numbers.
+        An object from `robustpca.parts.losses` with all its parameters as numbers.
     residual : float, default=1.0
         Residual of the one sample, with its sign.
 
@@ -29,7 +29,7 @@ class LossAt(BaseEstimator):
     Examples
     --------
     >>> from robustpca.bench.scores.losses import LossAt
-    >>> from robustpca.core.losses import SigmaLoss
+    >>> from robustpca.parts.losses import SigmaLoss
     >>> LossAt(SigmaLoss(1.0), residual=-3.0).fit([[0.0]]).value_
     4.5
     """

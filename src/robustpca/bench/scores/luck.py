@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from robustpca.bench.scores.clustering import partitions
-from robustpca.core.linalg import Array
+from robustpca.engine.linalg import Array
 from robustpca.metrics import clustering_accuracy
 
 __all__ = ["accuracy_spread", "lucky_accuracy"]

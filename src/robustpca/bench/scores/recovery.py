@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from robustpca.bench.shown import picture
-from robustpca.core.linalg import Array
 from robustpca.datasets import Dataset, load, make_graph_clusters
+from robustpca.engine.linalg import Array
 from robustpca.metrics import recovery_error
 
 __all__ = [

@@ -7,10 +7,10 @@ from scipy import linalg
 
 from robustpca.bench.scores.clustering import coordinates
 from robustpca.bench.shown import curve, picture, points
-from robustpca.core.graphs import laplacian
-from robustpca.core.linalg import Array
 from robustpca.datasets import resize_images
 from robustpca.diagnostics import coupling_matrix, shape_interaction_matrix
+from robustpca.engine.linalg import Array
+from robustpca.parts.graphs import laplacian
 
 __all__ = [
     "block_contrast",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from robustpca.core.linalg import Array
+from robustpca.engine.linalg import Array
 
 __all__ = ["seconds_of_fit"]
 

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from robustpca.bench.scores.recovery import recovered
 from robustpca.bench.shown import picture
-from robustpca.core.linalg import Array
+from robustpca.engine.linalg import Array
 from robustpca.metrics import foreground_scores
 
 __all__ = [

@@ -3,7 +3,7 @@
 from robustpca.bench.declarations import Source, Table, by_level
 from robustpca.bench.scores.losses import LossAt, loss_value
 from robustpca.bench.tables import epca_table_1
-from robustpca.core.losses import L21Loss, SigmaLoss, SquaredLoss
+from robustpca.parts.losses import L21Loss, SigmaLoss, SquaredLoss
 
 table = Table(
     name="epca_figure_2",

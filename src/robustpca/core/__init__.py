@@ -1,1 +1,0 @@
-"""Mathematics: arrays in, arrays out, no estimators."""

@@ -1,0 +1,1 @@
+"""How data are touched: row blocks, views, threads."""

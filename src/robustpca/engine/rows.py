@@ -1,0 +1,464 @@
+"""The row engine: a fit touches its data only through maps and sums over row blocks.
+
+Block bounds follow from the shape of the data alone, `map` keeps block order and `sum` adds in
+a fixed tree, so a fit gives the same result whether the blocks lie in memory, in a file or on
+the workers of a cluster, and however many of them are worked on at a time.
+"""
+
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from robustpca.engine.linalg import Array, DenseBlock, NearBlock, SparseBlock, square_norms
+from robustpca.engine.threads import in_order, one_blas_thread
+
+BLOCK_BYTES = 1 << 24
+# Relative error that subtracting the centre after a product, and not before, may cause.
+NEAR = 1e-6
+
+Bounds = tuple[int, int]
+T = TypeVar("T")
+Task = str | Callable[..., Any]
+
+
+def fold(parts: Iterable[T], add: Callable[[T, T], T]) -> T:
+    """Add ``parts`` in a binary tree whose shape depends on their number alone."""
+    pending: list[tuple[int, T]] = []
+    for part in parts:
+        height = 0
+        while pending and pending[-1][0] == height:
+            part = add(pending.pop()[1], part)
+            height += 1
+        pending.append((height, part))
+    total = pending.pop()[1]
+    while pending:
+        total = add(pending.pop()[1], total)
+    return total
+
+
+def _add(left: Any, right: Any) -> Any:
+    if isinstance(left, tuple):
+        return tuple(_add(a, b) for a, b in zip(left, right, strict=True))
+    return left + right
+
+
+def _gain(left: Any, right: Any) -> Any:
+    """Add to ``left``, which is nobody else's, without a third array."""
+    if isinstance(left, tuple):
+        return tuple(_gain(a, b) for a, b in zip(left, right, strict=True))
+    left += right
+    return left
+
+
+def _join(parts: list[Any]) -> Any:
+    if isinstance(parts[0], tuple):
+        return tuple(np.concatenate(pieces) for pieces in zip(*parts, strict=True))
+    return np.concatenate(parts)
+
+
+def _plain(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Lay arrays out in C order, as a trip to another process would: BLAS sums by layout."""
+    return tuple(np.ascontiguousarray(a) if isinstance(a, np.ndarray) else a for a in arguments)
+
+
+def _work(
+    block: Any,
+    kind: type,
+    center: Array,
+    dtype: np.dtype[Any],
+    function: Task,
+    pieces: tuple[Array, ...],
+    state: tuple[Any, ...],
+) -> Any:
+    seen = kind(block, center, dtype)
+    if isinstance(function, str):
+        return getattr(seen, function)(*pieces, *state)
+    return function(seen, *pieces, *state)
+
+
+class Rows:
+    """A matrix of shape (n_samples, n_features) that is read in row blocks.
+
+    A source says how to ``read`` rows; everything else is common. ``function`` receives a
+    centred block (`DenseBlock` or `SparseBlock`), the matching rows of each array in
+    ``along`` and the ``state``, which should be small: on a cluster it travels. A string names
+    a method of the block.
+    """
+
+    block_kind: type = DenseBlock
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, row_bytes: int | None = None) -> None:
+        self.shape = (int(shape[0]), int(shape[1]))
+        # float32 stays float32; everything else is worked on in double precision.
+        self.dtype = np.dtype(np.float32 if dtype == np.float32 else np.float64)
+        self.stored = np.dtype(dtype)
+        self.row_bytes = row_bytes or self.shape[1] * self.dtype.itemsize
+        self.center = np.zeros(self.shape[1])
+
+    def read(self, start: int, stop: int) -> Any:
+        """Rows ``start`` to ``stop`` as an array that nobody else writes to."""
+        raise NotImplementedError
+
+    @property
+    def bounds(self) -> list[Bounds]:
+        """First and last row of each block, as even as can be."""
+        n = self.shape[0]
+        n_blocks = min(n, -(-n * self.row_bytes // BLOCK_BYTES))
+        edges = np.linspace(0, n, n_blocks + 1).round().astype(int).tolist()
+        return list(pairwise(edges))
+
+    def centred(self, center: Array) -> Self:
+        """The same rows, seen from ``center``."""
+        other = copy.copy(self)
+        # Blocks subtract the centre in their own precision, so it is rounded before anyone
+        # reads it: what is subtracted is what `center` says.
+        other.center = np.asarray(center).astype(self.dtype).astype(np.float64)
+        return other
+
+    def coarser(self, n_rows: int) -> Self:
+        """The same rows in blocks of ``n_rows`` or more, if larger blocks cost no memory."""
+        return self
+
+    def whole(self) -> Array:
+        """All rows as one array, for methods that cannot do with blocks."""
+        blocks = [self.read(*place) for place in self.bounds]
+        return np.ascontiguousarray(np.concatenate(blocks), self.dtype)
+
+    def precise(self) -> Self:
+        """The same rows, worked on in double precision."""
+        other = copy.copy(self)
+        if self.dtype != np.float64:
+            other.dtype = np.dtype(np.float64)
+            if self.block_kind is NearBlock:
+                other.block_kind = DenseBlock
+        return other
+
+    @property
+    def floor(self) -> float:
+        """Share of a row's norm below which its distance to a subspace is rounding error."""
+        floors: dict[str, float] = self.block_kind.floors  # type: ignore[attr-defined]
+        return floors[self.dtype.name]
+
+    def settled(self, n_read: int = 33) -> Self:
+        """The same rows, seen from a point among them, so that sums lose few digits.
+
+        The point is the median of some rows of the beginning, the middle and the end, at most
+        ``n_read`` of each: exact where a column is constant, and not carried away by far
+        outliers.
+        """
+        sample = np.concatenate(list(self._sample(n_read))).astype(np.float64)
+        other = self.centred(np.median(sample, axis=0))
+        spread = float(np.median(square_norms(sample - other.center)))
+        rounding = 2.0 ** (-23 if self.dtype == np.float32 else -52)
+        rounding *= float(np.linalg.norm(other.center))
+        if self.stored == self.dtype and rounding <= NEAR * np.sqrt(spread):
+            other.block_kind = NearBlock
+        return other
+
+    def constant_columns(self) -> Array:
+        """Mask of the columns that hold one and the same value in all rows."""
+        first = self.read(0, 1)[0]
+        candidates = np.flatnonzero(
+            np.all([(part == first).all(axis=0) for part in self._sample(33)], axis=0)
+        )
+        constant = np.zeros(self.shape[1], dtype=bool)
+        if len(candidates):
+            constant[candidates] = self.sum(_differ, candidates, first[candidates]) == 0
+        return constant
+
+    def _sample(self, n_read: int) -> Iterator[Array]:
+        """Some rows of the beginning, the middle and the end."""
+        n = self.shape[0]
+        for at in sorted({0, max(0, n // 2 - n_read // 2), max(0, n - n_read)}):
+            yield self.read(at, min(at + n_read, n))
+
+    def map(
+        self, function: Task, *state: Any, along: tuple[Array, ...] = (), first: int = 0
+    ) -> Any:
+        """Apply ``function`` to every block from ``first`` on; join the results in row order."""
+        parts = self._each(function, _plain(state), _plain(along), self.bounds[first:])
+        return _join(self._gather(list(parts)))
+
+    def sum(self, function: Task, *state: Any, along: tuple[Array, ...] = ()) -> Any:
+        """Apply ``function`` to every block and add up what it returns, arrays of its own."""
+        parts = self._each(function, _plain(state), _plain(along), self.bounds)
+        return self._gather([fold(parts, self._add)])[0]
+
+    def _each(
+        self,
+        function: Task,
+        state: tuple[Any, ...],
+        along: tuple[Array, ...],
+        bounds: list[Bounds],
+    ) -> Iterator[Any]:
+        def work(place: Bounds) -> Any:
+            pieces = tuple(a[slice(*place)] for a in along)
+            block = self.read(*place)
+            return _work(block, self.block_kind, self.center, self.dtype, function, pieces, state)
+
+        # As many workers as BLAS may have threads, each with a BLAS of one thread: whoever
+        # limits BLAS limits this too, and one block is always worked on by one thread.
+        with one_blas_thread:
+            workers = min(one_blas_thread.allowed, len(bounds))
+            if workers == 1:
+                yield from map(work, bounds)
+            else:
+                yield from in_order(work, bounds, workers)
+
+    _add = staticmethod(_gain)
+
+    def _gather(self, parts: list[Any]) -> list[Any]:
+        return parts
+
+
+def _differ(block: DenseBlock, columns: Array, values: Array) -> Array:
+    return np.count_nonzero(block.block[:, columns] != values, axis=0)
+
+
+class ArrayRows(Rows):
+    """Rows of an array in memory."""
+
+    def __init__(self, X: Array) -> None:
+        super().__init__(X.shape, X.dtype)
+        self.X = X
+
+    def read(self, start: int, stop: int) -> Array:
+        return self.X[start:stop]
+
+    def coarser(self, n_rows: int) -> Self:
+        other = copy.copy(self)
+        other.row_bytes = max(1, min(self.row_bytes, BLOCK_BYTES // n_rows))
+        return other
+
+    def whole(self) -> Array:
+        return np.ascontiguousarray(self.X, self.dtype)
+
+
+class SparseRows(Rows):
+    """Rows of a SciPy CSR matrix."""
+
+    block_kind = SparseBlock
+
+    def __init__(self, X: Any) -> None:
+        X = sparse.csr_matrix(X)
+        super().__init__(X.shape, X.dtype, row_bytes=12 * max(1, X.nnz // X.shape[0]))
+        self.X = X
+
+    def read(self, start: int, stop: int) -> Any:
+        return self.X[start:stop]
+
+    def settled(self, n_read: int = 33) -> Self:
+        return self
+
+    def constant_columns(self) -> Array:
+        # A column is constant if it holds nothing, or its largest and least entries agree.
+        largest, least = self.X.max(axis=0).toarray(), self.X.min(axis=0).toarray()
+        return np.asarray(largest == least).ravel()
+
+
+class FileRows(Rows):
+    """Rows of a `numpy.memmap`, read by path: nothing stays mapped, nothing else is pickled."""
+
+    def __init__(self, X: "np.memmap[Any, Any]") -> None:
+        super().__init__(X.shape, X.dtype)
+        root = X
+        while isinstance(root.base, np.memmap):
+            root = root.base
+        # A view inherits the offset of the array it was cut from, so it is worked out anew.
+        self.offset = root.offset + X.ctypes.data - root.ctypes.data
+        self.path = str(X.filename)
+
+    @staticmethod
+    def accepts(X: Any) -> bool:
+        """Whether the bytes of ``X`` are rows that stand in a file as they are."""
+        return (
+            isinstance(X, np.memmap)
+            and X.ndim == 2
+            and X.filename is not None
+            and X.mode != "c"
+            and X.flags.c_contiguous
+        )
+
+    def read(self, start: int, stop: int) -> Array:
+        width = self.shape[1]
+        at = self.offset + start * width * self.stored.itemsize
+        count = (stop - start) * width
+        return np.fromfile(self.path, self.stored, count, offset=at).reshape(-1, width)
+
+
+class HDF5Rows(Rows):
+    """Rows of an h5py dataset; on another process the file is opened by its path."""
+
+    def __init__(self, X: Any) -> None:
+        super().__init__(X.shape, X.dtype)
+        self.X, self.path, self.name = X, str(Path(X.file.filename).absolute()), X.name
+
+    @staticmethod
+    def accepts(X: Any) -> bool:
+        """Whether ``X`` is an h5py dataset."""
+        return type(X).__module__.startswith("h5py.") and hasattr(X, "chunks")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "X": None}
+
+    def read(self, start: int, stop: int) -> Array:
+        if self.X is not None:
+            return np.asarray(self.X[start:stop])
+        import h5py
+
+        with h5py.File(self.path, "r") as file:
+            return np.asarray(file[self.name][start:stop])
+
+
+class ZarrRows(Rows):
+    """Rows of a zarr array, which pickles as the path of its store."""
+
+    def __init__(self, X: Any) -> None:
+        super().__init__(X.shape, X.dtype)
+        self.X = X
+
+    @staticmethod
+    def accepts(X: Any) -> bool:
+        """Whether ``X`` is a zarr array."""
+        return type(X).__module__.startswith("zarr.") and hasattr(X, "chunks")
+
+    def read(self, start: int, stop: int) -> Array:
+        return np.asarray(self.X[start:stop])
+
+
+class DaskRows(Rows):
+    """Rows of a Dask array chunked by rows; the active Dask scheduler does the work."""
+
+    def __init__(self, X: Any) -> None:
+        if any(np.isnan(X.shape)):
+            raise ValueError(
+                f"The Dask array has unknown chunk sizes {X.chunks}: call "
+                "X.compute_chunk_sizes() first."
+            )
+        if len(X.chunks[1]) > 1:
+            raise ValueError(
+                f"The Dask array has {len(X.chunks[1])} chunks along its columns, but rows must "
+                "be whole: call X.rechunk({0: 'auto', 1: -1}) first."
+            )
+        super().__init__(X.shape, X.dtype)
+        sizes = tuple(stop - start for start, stop in self.bounds)
+        self.X = X
+        self.blocks = X.rechunk((sizes, X.shape[1])).to_delayed().ravel()
+
+    @staticmethod
+    def accepts(X: Any) -> bool:
+        """Whether ``X`` is a Dask array."""
+        return type(X).__module__.startswith("dask.") and hasattr(X, "rechunk")
+
+    def read(self, start: int, stop: int) -> Array:
+        return np.asarray(self.X[start:stop].compute())
+
+    def _each(
+        self,
+        function: Task,
+        state: tuple[Any, ...],
+        along: tuple[Array, ...],
+        bounds: list[Bounds],
+    ) -> Iterator[Any]:
+        from dask.delayed import delayed
+
+        # One node for what every task needs; a task adds only its own rows of ``along``.
+        shared = delayed((self.block_kind, self.center, self.dtype, function, state), pure=False)
+        work = delayed(_work_shared, pure=False)
+        pieces = [tuple(a[start:stop] for a in along) for start, stop in bounds]
+        for block, piece in zip(self.blocks[-len(bounds) :], _handed_out(pieces), strict=True):
+            yield work(block, shared, piece)
+
+    @staticmethod
+    def _add(left: Any, right: Any) -> Any:
+        from dask.delayed import delayed
+
+        return delayed(_add, pure=False)(left, right)
+
+    def _gather(self, parts: list[Any]) -> list[Any]:
+        from dask.base import compute
+
+        with one_blas_thread:
+            return list(compute(*parts))
+
+
+def _handed_out(pieces: list[Any]) -> list[Any]:
+    """Send the pieces to the workers of a cluster directly: a task graph is no place for them."""
+    from dask.base import get_scheduler
+
+    # Dask hands a graph to whoever this is; a client of a cluster can also take data.
+    client: Any = getattr(get_scheduler(), "__self__", None)
+    if not pieces[0] or not hasattr(client, "scatter"):
+        return pieces
+    return list(client.scatter(pieces, hash=False))
+
+
+def _work_shared(block: Any, shared: tuple[Any, ...], pieces: tuple[Array, ...]) -> Any:
+    kind, center, dtype, function, state = shared
+    # What came over a wire may begin anywhere in memory, and then NumPy leaves BLAS aside.
+    block, pieces = np.require(block, requirements="A"), _aligned(pieces)
+    return _work(block, kind, center, dtype, function, pieces, _aligned(state))
+
+
+def _aligned(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(
+        np.require(a, requirements="A") if isinstance(a, np.ndarray) else a for a in arguments
+    )
+
+
+ON_DISK: tuple[Any, ...] = (FileRows, HDF5Rows, ZarrRows)
+
+
+def lazy_rows(X: Any) -> Rows | None:
+    """The source of an array that is not held in memory, or None if ``X`` is no such array."""
+    for source in (*ON_DISK, DaskRows):
+        if source.accepts(X):
+            rows: Rows = source(X)
+            return rows
+    return None
+
+
+def as_dask(X: Any) -> Any:
+    """Turn an array on disk into a Dask array whose tasks hold a path and a slice.
+
+    ``dask.array.from_array(memmap)`` puts the data themselves into the task graph; this does
+    not. Every worker must see the file under the same path.
+
+    Parameters
+    ----------
+    X : numpy.memmap, h5py.Dataset or zarr.Array of shape (n_samples, n_features)
+        Rows on disk.
+
+    Returns
+    -------
+    dask.array.Array
+        The same rows, in the blocks that a fit will ask for.
+    """
+    source = next((kind for kind in ON_DISK if kind.accepts(X)), None)
+    if source is None:
+        raise TypeError(
+            f"as_dask takes a C-ordered numpy.memmap, an h5py dataset or a zarr array, not "
+            f"{type(X).__name__}; use dask.array.from_array for data in memory."
+        )
+    import dask.array as da
+    from dask.delayed import delayed
+
+    rows = source(X)
+    shared = delayed(rows, pure=True)
+    read = delayed(_read, pure=True)
+    return da.concatenate(
+        [
+            da.from_delayed(read(shared, *bounds), (bounds[1] - bounds[0], rows.shape[1]), X.dtype)
+            for bounds in rows.bounds
+        ]
+    )
+
+
+def _read(rows: Rows, start: int, stop: int) -> Array:
+    block: Array = rows.read(start, stop)
+    return block

@@ -1,0 +1,1 @@
+"""What a person fits: one file a family."""

@@ -1,0 +1,241 @@
+"""Angular embedding: PCA of directions, trimmed or not, in a view that `explore` widens."""
+
+import time
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import stats
+from sklearn.utils import check_random_state
+
+from robustpca.engine.linalg import Array
+from robustpca.engine.rows import Rows
+from robustpca.engine.view import View, directed, explore, near_rows
+from robustpca.models.base import SubspaceModel
+from robustpca.models.params import Interval, StrOptions
+from robustpca.parts.centers import CENTERS, MEDIAN_TOL, remaining_force
+from robustpca.solvers.angular import Axes, exact_axes, trim, view_axes
+
+__all__ = ["AngularEmbedding"]
+
+# Up to this many samples or features the eigenproblem is solved as it is.
+SMALL = 1024
+# Axes beyond the components that a view is widened along at a time.
+MORE_AXES = 10
+# Widenings of a view that serves to bound angles only.
+FEW_WIDENINGS = 2
+
+
+class AngularEmbedding(SubspaceModel):
+    r"""Angular embedding (AE) and trimmed angular embedding (TAE): PCA of directions.
+
+    Maximises :math:`\sum_i \lVert W^\top u_i \rVert^2` over W, where :math:`u_i = (x_i - m) /
+    \lVert x_i - m \rVert`: the squared cosines between the rows and the subspace [1]_. How far
+    out a row lies does not matter, so no row can carry the subspace away. It is also known as
+    spherical PCA. There is no iteration over weights; new rows are projected as they are.
+
+    With ``max_angle`` (TAE) one row becomes the anchor: the one with the fewest others farther
+    than that angle from the line through it and the centre. The others are left out.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Dimension of the subspace; None for the largest possible.
+    center : str or array of shape (n_features,), default='geometric_median'
+        The centre m: a point, or the name of one ('geometric_median', 'mean', 'zero', 'median',
+        'trimmed_mean', 'medoid'). Directions are seen from it, so it has to stand up to
+        outliers, too: from the mean, which is the paper's, a tenth of the rows in a far cluster
+        is enough to turn the subspace by 90 degrees.
+    max_angle : float, default=None
+        Largest angle to the anchor in radians, from 0 to pi / 2; the paper uses pi / 3 and
+        somewhat less or more. Lower it to trust fewer rows. With several components clean rows
+        may lie far from any single line, so keep it large. None or pi / 2 trims nothing.
+    anchors : int, default=None
+        Consider only that many rows, drawn at random, as anchors. The best of them is among
+        the best share q of all rows with a probability of at least ``1 - (1 - q) ** anchors``:
+        with 64 it is one of the best 7 percent in 99 of 100 cases. By default all are
+        considered, and the anchor is exact.
+    solver : {'auto', 'exact', 'randomized'}, default='auto'
+        Solve the eigenproblem of the features or, if these are more, of the samples; or widen a
+        random subspace along what the rows make of it. 'auto' is exact when there are at most
+        1024 samples or features, or more than an eighth of that many components.
+    power_iterations : int, default=4
+        How often the random subspace is widened, with two passes over the data each. Raise it
+        for more digits; the error falls by a constant factor each time.
+    random_state : int, RandomState instance or None, default=0
+        Draws the random subspace and the anchors.
+    verbose : int, default=0
+        Print how many anchors have been counted.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        The centre.
+    components_ : ndarray of shape (n_components, n_features)
+        Orthonormal basis, one direction per row, by decreasing sum of squared cosines.
+    n_components_ : int
+        Dimension of the subspace.
+    cosines_ : ndarray of shape (n_components,)
+        Sum of the squared cosines between the rows that count and each component.
+    support_ : ndarray of shape (n_samples,)
+        Which rows were kept. Rows at the centre have no direction and are never left out.
+    n_trimmed_ : int
+        Number of rows that were left out.
+    anchor_ : int or None
+        Number of the row that was made the anchor.
+    center_force_ : float or None
+        Length of the mean of all directions, as far as rows at the centre do not hold it; it is
+        zero at the geometric median, and None for other centres.
+    explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
+        Variance of the scores by their median absolute value, since directions tell nothing
+        about variances; and its share when the median squared residual is added.
+    singular_values_ : ndarray of shape (n_components,)
+        Square roots of ``(n_samples - 1) * explained_variance_``.
+    orthogonal_cutoff_, score_cutoff_ : float
+        Distances beyond which `predict` calls a row an outlier.
+    objective_ : ndarray of shape (1,)
+        The sum of all ``cosines_``.
+    n_iter_ : int
+        One: the subspace is not iterated.
+    converged_ : bool
+        True; see ``center_force_`` for the centre.
+
+    References
+    ----------
+    .. [1] Liu, Yu, Angular embedding: a new angular robust principal component analysis,
+       AAAI 2021.
+
+    Examples
+    --------
+    >>> from robustpca import AngularEmbedding
+    >>> X = [[0, 0], [1, 1], [2, 2], [3, 3], [4, 4], [5, 5], [2, 8]]
+    >>> AngularEmbedding(1).fit(X).components_.round(2)
+    array([[0.63, 0.77]])
+    >>> model = AngularEmbedding(1, max_angle=0.5).fit(X)
+    >>> model.components_.round(2), model.n_trimmed_
+    (array([[0.71, 0.71]]), 1)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **SubspaceModel._parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "center": [StrOptions(set(CENTERS)), "array-like"],
+        "max_angle": [Interval(Real, 0, None, closed="left"), None],
+        "anchors": [Interval(Integral, 1, None, closed="left"), None],
+        "solver": [StrOptions({"auto", "exact", "randomized"})],
+        "power_iterations": [Interval(Integral, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        center: Any = "geometric_median",
+        max_angle: float | None = None,
+        anchors: int | None = None,
+        solver: str = "auto",
+        power_iterations: int = 4,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.center = center
+        self.max_angle = max_angle
+        self.anchors = anchors
+        self.solver = solver
+        self.power_iterations = power_iterations
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fit(self, rows: Rows) -> None:
+        n_components = self._rank(rows)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        rng = np.random.default_rng(seed)
+        exact = self._is_exact(min(rows.shape), n_components)
+        # A view that is widened anyway finds the geometric median on its way.
+        median = isinstance(self.center, str) and self.center == "geometric_median"
+        tol = MEDIAN_TOL[rows.dtype.name] if median and not exact else None
+        near = near_rows(rows)
+        if tol is None:
+            near = near.centred(self._center(rows))
+        # BLAS likes eight columns at a time, one of which may be the force on the centre.
+        columns = -(-(n_components + MORE_AXES + 1) // 8) * 8
+        width = columns if tol is None else columns - 1
+        view = View(near, 3 * columns)
+        angle = np.pi / 2 if self.max_angle is None else self.max_angle
+        trims = angle < np.pi / 2
+        if trims or not exact:
+            view.start(width, rng)
+            n_widenings = FEW_WIDENINGS if trims else self.power_iterations
+            force = explore(view, width, n_widenings, n_settled=n_components, tol=tol)
+        if median and exact:
+            force = self._force(rows, near.center)
+        anchor = self._trim(view, angle, rng) if trims else None
+        if exact:
+            weights = view.support * view.inverse_lengths() ** 2
+            axes = exact_axes(near, weights, n_components)
+        else:
+            if trims:
+                explore(view, width, self.power_iterations, n_settled=n_components)
+            axes = view_axes(view, n_components)
+        self._finish(rows, view, axes)
+        self.anchor_ = anchor
+        self.center_force_ = force if median else None
+
+    def _is_exact(self, smaller: int, n_components: int) -> bool:
+        if self.solver == "auto":
+            return smaller <= SMALL or n_components > smaller / 8
+        return self.solver == "exact"
+
+    def _center(self, rows: Rows) -> Array:
+        if isinstance(self.center, str):
+            return CENTERS[self.center](rows)
+        center = np.asarray(self.center, dtype=np.float64)
+        if center.shape != (rows.shape[1],) or not np.isfinite(center).all():
+            raise ValueError(
+                f"center has shape {center.shape}, but X has {rows.shape[1]} features: pass as "
+                f"many finite numbers, or one of {sorted(CENTERS)}."
+            )
+        return center
+
+    @staticmethod
+    def _force(rows: Rows, center: Array) -> float:
+        force, held = remaining_force(rows, center)
+        return 0.0 if force <= held else force / rows.shape[0]
+
+    def _trim(self, view: View, angle: float, rng: np.random.Generator) -> int:
+        usable = np.flatnonzero(directed(view.lengths(), view.rows.floor)[0])
+        anchors = None
+        if self.anchors is not None and self.anchors < len(usable):
+            anchors = rng.choice(usable, self.anchors, replace=False)
+        started, total = time.perf_counter(), len(usable if anchors is None else anchors)
+
+        def report(counted: int) -> None:
+            if self.verbose:
+                print(
+                    f"[{type(self).__name__}] {counted} of {total} anchors counted after "
+                    f"{time.perf_counter() - started:.1f} s"
+                )
+
+        trimming = trim(view, angle, anchors=anchors, report=report)
+        view.support = trimming.support
+        return trimming.anchor
+
+    def _finish(self, rows: Rows, view: View, axes: Axes) -> None:
+        kept = view.support
+        typical = np.median(np.abs(axes.codes[kept]), axis=0) / stats.norm.ppf(0.75)
+        variances = typical.astype(np.float64) ** 2
+        self._keep(
+            rows,
+            view.point,
+            axes.components,
+            residuals=axes.residuals[kept],
+            sample_weights=kept.astype(np.float64),
+            variances=variances,
+            total=float(variances.sum() + np.median(axes.residuals[kept])),
+            floor=view.rows.floor * float(np.median(view.lengths())),
+        )
+        self.cosines_, self.support_ = axes.values, kept
+        self.n_trimmed_ = int(np.count_nonzero(~kept))
+        self.objective_, self.n_iter_, self.converged_ = np.array([axes.values.sum()]), 1, True

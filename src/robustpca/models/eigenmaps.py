@@ -1,0 +1,301 @@
+"""Embeddings and clusters of a graph alone: eigenvectors of its Laplacian."""
+
+import warnings
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.cluster import KMeans
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from robustpca.engine.linalg import Array, flip_signs
+from robustpca.engine.threads import one_blas_thread
+from robustpca.models.params import Interval, fit_context
+from robustpca.parts.graphs import adjacency_of, laplacian
+from robustpca.solvers.eigenvectors import Cuts, joined_vertices, normalized_cuts
+from robustpca.solvers.new_rows import TrainingGraph
+
+__all__ = ["LaplacianEigenmaps", "NCut"]
+
+# Nearer to one, an eigenvalue tells nothing of a vertex by its neighbours.
+NOTHING = 1e-6
+
+
+class GraphSpectrum(BaseEstimator):
+    """What the methods share that look at a graph alone."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "graph": ["array-like", "sparse matrix", None],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    graph: Any
+    n_neighbors: int
+
+    def _cuts(self, X: Array, count: int, what: str) -> Cuts:
+        self.graph_ = adjacency_of(self.graph, X, self.n_neighbors)
+        n_joined = int(np.count_nonzero(joined_vertices(self.graph_)))
+        if count > n_joined:
+            raise ValueError(
+                f"{what} needs a graph with edges at {count} or more of the samples, but this one "
+                f"has edges at {n_joined} of {len(X)}. Ask for fewer, or pass a graph with more "
+                "edges."
+            )
+        with one_blas_thread:
+            found = normalized_cuts(self.graph_, count)
+        self.n_connected_components_ = found.n_parts
+        return found
+
+
+class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphSpectrum):
+    r"""Laplacian eigenmaps, with an embedding of new rows.
+
+    Minimises :math:`\mathrm{tr}(Y^\top (D - A) Y)` subject to :math:`Y^\top D Y = I` and
+    :math:`Y^\top D 1 = 0` for the adjacency A of a graph of the samples and its degrees D [1]_.
+    The columns of Y solve :math:`(D - A) y = \lambda D y`. Samples without an edge are put at
+    the origin.
+
+    scikit-learn's `SpectralEmbedding` is the same for the training rows up to the length of the
+    columns. What it lacks is `transform`: by the equation above each row of Y is the weighted
+    mean of its neighbours' over :math:`1 - \lambda`, and that is where a new row goes that is
+    joined to its nearest training rows [2]_. A row of the training data keeps its edges, and so
+    its place.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of coordinates.
+    graph : sparse array of shape (n_samples, n_samples), default=None
+        Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
+        connect nearest neighbours.
+    n_neighbors : int, default=10
+        Neighbours of each sample in a graph that is made here.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Coordinates of the training rows.
+    eigenvalues_ : ndarray of shape (n_components,)
+        The :math:`\lambda` of each coordinate, in [0, 2] and ascending.
+    graph_ : csr_array of shape (n_samples, n_samples)
+        Adjacency that was used.
+    n_connected_components_ : int
+        Number of connected parts of the graph, samples without an edge left out.
+
+    References
+    ----------
+    .. [1] Belkin, Niyogi, Laplacian eigenmaps for dimensionality reduction and data
+       representation, Neural Computation, 2003.
+    .. [2] Bengio et al., Out-of-sample extensions for LLE, Isomap, MDS, eigenmaps, and spectral
+       clustering, NIPS 2003.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustpca import LaplacianEigenmaps
+    >>> angle = np.linspace(0, 3, 200)
+    >>> X = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> model = LaplacianEigenmaps(n_components=1).fit(X[::2])
+    >>> along = model.transform(X[1::2])[:, 0]
+    >>> bool((np.diff(along) > 0).all() or (np.diff(along) < 0).all())
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **GraphSpectrum._parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(self, n_components: int = 2, *, graph: Any = None, n_neighbors: int = 10) -> None:
+        self.n_components = n_components
+        self.graph = graph
+        self.n_neighbors = n_neighbors
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Embed the rows of ``X``.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Samples.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The fitted model.
+        """
+        # A copy, for the user may go on working with the array.
+        X = validate_data(
+            self, X, dtype=[np.float64, np.float32], order="C", copy=True, ensure_min_samples=2
+        )
+        found = self._cuts(X, self.n_components + 1, f"An embedding with {self.n_components}")
+        if found.n_parts > 1:
+            warnings.warn(
+                f"The graph falls into {found.n_parts} connected parts, and the first "
+                f"{min(found.n_parts - 1, self.n_components)} coordinates do nothing but tell them "
+                "apart. Raise n_neighbors, or embed each part for itself.",
+                UserWarning,
+                stacklevel=2,
+            )
+        self.embedding_ = np.ascontiguousarray(flip_signs(found.vectors[:, 1:].T).T, X.dtype)
+        self.eigenvalues_ = found.values[1:].astype(X.dtype)
+        matrix = laplacian(self.graph_, normalized=False)
+        self._ties = TrainingGraph(X, self.graph_, matrix, self.n_neighbors, normalized=False)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Place rows among the training rows they are nearest to.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            New rows, or rows of the training data.
+
+        Returns
+        -------
+        embedding : ndarray of shape (n_samples, n_components)
+            Coordinates; zero for a row so far away that all its weights vanish.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        degrees, ties = self._ties.ties(X)
+        reach = 1 - self.eigenvalues_.astype(np.float64)
+        divisors = np.maximum(degrees, np.finfo(np.float64).tiny)[:, None]
+        means = (ties @ self.embedding_) / divisors
+        means /= np.where(np.abs(reach) > NOTHING, reach, 1.0)
+        return np.ascontiguousarray(means, self.embedding_.dtype)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.embedding_.shape[1])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class NCut(ClusterMixin, GraphSpectrum):
+    r"""Spectral clustering by normalised cuts (NCut).
+
+    Cuts a graph of the samples into clusters S so that :math:`\sum_S \mathrm{cut}(S) /
+    \mathrm{vol}(S)` is small [1]_: the first solutions of :math:`(D - A) y = \lambda D y`, for
+    the adjacency A and its degrees D, solve the relaxed problem, and k-means on their rows
+    rounds them to clusters. Samples without an edge are put at the origin.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters, and of solutions.
+    graph : sparse array of shape (n_samples, n_samples), default=None
+        Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
+        connect nearest neighbours.
+    n_neighbors : int, default=10
+        Neighbours of each sample in a graph that is made here.
+    njw : bool, default=False
+        Whether to cluster rows of unit length of the eigenvectors of the normalised Laplacian,
+        as Ng, Jordan and Weiss do [2]_.
+    n_init : int, default=10
+        Number of starts of k-means, of which the best is taken.
+    random_state : int, RandomState instance or None, default=0
+        Draws the starts of k-means.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each sample.
+    embedding_ : ndarray of shape (n_samples, n_clusters)
+        The rows that k-means saw.
+    eigenvalues_ : ndarray of shape (n_clusters,)
+        The :math:`\lambda` of each column, in [0, 2] and ascending.
+    graph_ : csr_array of shape (n_samples, n_samples)
+        Adjacency that was used.
+    n_connected_components_ : int
+        Number of connected parts of the graph, samples without an edge left out.
+
+    References
+    ----------
+    .. [1] Shi, Malik, Normalized cuts and image segmentation, IEEE Transactions on Pattern
+       Analysis and Machine Intelligence, 2000.
+    .. [2] Ng, Jordan, Weiss, On spectral clustering: analysis and an algorithm, NIPS 2001.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.metrics import adjusted_rand_score
+    >>> from robustpca import NCut
+    >>> X, y = make_moons(200, noise=0.05, random_state=0)
+    >>> float(adjusted_rand_score(NCut(n_clusters=2).fit_predict(X), y))
+    1.0
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **GraphSpectrum._parameter_constraints,
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "njw": ["boolean"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        graph: Any = None,
+        n_neighbors: int = 10,
+        njw: bool = False,
+        n_init: int = 10,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.graph = graph
+        self.n_neighbors = n_neighbors
+        self.njw = njw
+        self.n_init = n_init
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Cluster the rows of ``X``.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Samples.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The fitted model.
+        """
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", ensure_min_samples=2)
+        found = self._cuts(X, self.n_clusters, f"A cut into {self.n_clusters}")
+        if found.n_parts > self.n_clusters:
+            warnings.warn(
+                f"The graph falls into {found.n_parts} connected parts, more than "
+                f"n_clusters={self.n_clusters}: the smallest of them end up in one cluster. Raise "
+                "n_neighbors or n_clusters.",
+                UserWarning,
+                stacklevel=2,
+            )
+        seen = flip_signs(found.vectors.T).T
+        if self.njw:
+            # The lengths of rows of y and of v differ by the root of the degree alone.
+            lengths = np.linalg.norm(seen, axis=1, keepdims=True)
+            seen = np.divide(seen, lengths, out=np.zeros_like(seen), where=lengths > 0)
+        self.embedding_ = np.ascontiguousarray(seen, X.dtype)
+        self.eigenvalues_ = found.values.astype(X.dtype)
+        means = KMeans(self.n_clusters, n_init=self.n_init, random_state=self.random_state)
+        self.labels_ = means.fit(self.embedding_).labels_
+        return self

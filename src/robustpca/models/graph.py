@@ -1,0 +1,497 @@
+"""PCA that knows which samples are neighbours: one eigenproblem, or a loop of such.
+
+`core.spectral.largest_eigenvectors` solves them all. A method supplies a symmetric operator made
+of the data and the Laplacian of a graph.
+"""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import linalg
+
+from robustpca.engine.linalg import (
+    Array,
+    DenseBlock,
+    flip_signs,
+    orthonormal,
+    principal_axes,
+    square_norms,
+)
+from robustpca.engine.rows import Rows
+from robustpca.models.base import ObliqueModel, SubspaceModel, announcer
+from robustpca.models.params import Interval, StrOptions
+from robustpca.parts.centers import CENTERS
+from robustpca.parts.graphs import adjacency_of, laplacian
+from robustpca.solvers.eigenvectors import (
+    Embedding,
+    RobustSearch,
+    graph_embedding,
+    graph_weight,
+    roughness,
+    smooth_factors,
+)
+from robustpca.solvers.reweighting import Watch
+
+__all__ = ["GLPCA", "MMF", "RGLPCA"]
+
+
+class GraphModel(SubspaceModel):
+    """What the methods with a graph of the samples share."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **SubspaceModel._parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "graph": ["array-like", "sparse matrix", None],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "normalized": ["boolean"],
+    }
+    _accept_sparse = False
+
+    graph: Any
+    n_neighbors: int
+    normalized: bool
+
+    def _open(self, rows: Rows, center: str) -> tuple[Array, Array, Any]:
+        """The centre, the centred rows in double precision, and the Laplacian."""
+        # Bad numbers in data that were not in memory are found here.
+        middle = CENTERS[center](rows)
+        X = rows.whole()
+        self.graph_ = adjacency_of(self.graph, X, self.n_neighbors)
+        matrix = laplacian(self.graph_, normalized=self.normalized).astype(np.float64)
+        # The centre as it will be stored.
+        middle = middle.astype(rows.dtype).astype(np.float64)
+        return middle, X.astype(np.float64) - middle, matrix
+
+    def _close(
+        self,
+        rows: Rows,
+        mean: Array,
+        X: Array,
+        components: Array,
+        variances: Array,
+        weights: Array,
+    ) -> None:
+        """Keep the span of those components (rows) that have variance."""
+        basis = components[variances > 0]
+        norms, share = square_norms(X), weights / weights.sum()
+        self._keep(
+            rows,
+            mean,
+            components,
+            residuals=square_norms(X - (X @ basis.T) @ basis),
+            sample_weights=weights,
+            variances=variances,
+            total=float(share @ norms),
+            floor=rows.floor * float(np.sqrt(norms.mean())),
+        )
+
+
+class EmbeddingModel(GraphModel, ObliqueModel):
+    """A subspace that is spanned by the loadings of an embedding."""
+
+    exclude_constant: bool
+
+    def _rank(self, rows: Rows) -> int:
+        n, d = rows.shape
+        if self.n_components is None:
+            return min(n - self.exclude_constant, d)
+        if self.n_components == n <= d and self.exclude_constant:
+            raise ValueError(
+                f"n_components={n} is more than {n} samples can give without the constant "
+                f"vector: choose at most {n - 1}, or exclude_constant=False."
+            )
+        return super()._rank(rows)
+
+    def _excluded(self, n_samples: int) -> Array | None:
+        return np.full((n_samples, 1), n_samples**-0.5) if self.exclude_constant else None
+
+    def _settle(self, rows: Rows, mean: Array, X: Array, pair: Embedding, weights: Array) -> None:
+        """Keep an embedding, its loadings and the principal axes of their span."""
+        sides, sizes, _ = linalg.svd(pair.loadings.T, full_matrices=False, check_finite=False)
+        # A vector that the data know nothing of has loadings that are rounding error.
+        span = sides[:, sizes > rows.floor * max(sizes[0], np.finfo(np.float64).tiny)]
+        codes = X @ span
+        share = weights / weights.sum()
+        values, axes = principal_axes(codes.T @ (share[:, None] * codes))
+        rank, count = span.shape[1], len(pair.loadings)
+        basis = span @ axes
+        if rank < count:
+            basis = np.hstack([basis, orthonormal(np.eye(len(basis))[:, :count], basis)])
+        variances = np.append(values, np.zeros(count))[:count]
+        self._close(rows, mean, X, basis[:, :count].T, variances, weights)
+        loadings = pair.loadings @ span @ span.T
+        flipped = flip_signs(loadings)
+        signs = np.where(np.einsum("ij,ij->i", flipped, loadings) < 0, -1.0, 1.0)
+        self.loadings_ = np.ascontiguousarray(flipped, dtype=rows.dtype)
+        self.embedding_ = np.ascontiguousarray(pair.codes * signs, dtype=rows.dtype)
+
+    @property
+    def _basis(self) -> Array:
+        # Components without variance complete the basis; they are no part of the span.
+        return np.asarray(self.components_.T * (self.explained_variance_ > 0))
+
+    @property
+    def _encoder(self) -> Array:
+        basis = self._basis.astype(np.float64)
+        rounding = 0.1 * DenseBlock.floors[self.loadings_.dtype.name]
+        return basis @ np.linalg.pinv(self.loadings_ @ basis, rcond=rounding)
+
+
+class GLPCA(EmbeddingModel):
+    r"""Graph-Laplacian PCA (GLPCA).
+
+    Minimises :math:`\lVert X - QB^\top \rVert_F^2 + \alpha\, \mathrm{tr}(Q^\top \Phi Q)` over B
+    and Q with orthonormal columns [1]_, where X is centred and :math:`\Phi` is the Laplacian of
+    a graph of the samples: PCA whose scores are alike for neighbours. The solution is global:
+    the first eigenvectors of :math:`\alpha \Phi - XX^\top`.
+
+    ``embedding_`` holds Q, which exists for the training rows alone; `transform` gives the
+    scores of the nearest point of the subspace, for these rows as for new ones.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Dimension of the subspace; None for the largest possible.
+    beta : float, default=0.5
+        Share of the graph, in [0, 1): 0 is PCA, towards 1 the embedding becomes that of the
+        graph alone. :math:`\alpha = \frac{\beta}{1-\beta} \frac{\lambda}{\xi}` with the largest
+        eigenvalues :math:`\lambda` of :math:`XX^\top` and :math:`\xi` of :math:`\Phi`.
+    graph : sparse array of shape (n_samples, n_samples), default=None
+        Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
+        connect nearest neighbours.
+    n_neighbors : int, default=10
+        Neighbours of each sample in a graph that is made here.
+    normalized : bool, default=False
+        Whether to use the normalised Laplacian.
+    exclude_constant : bool, default=True
+        Whether the columns of the embedding must sum to zero. Otherwise one of them may be
+        constant, which is smooth on any graph but says nothing.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Embedding Q of the training rows, smooth on the graph; its columns are orthonormal.
+    loadings_ : ndarray of shape (n_components, n_features)
+        What the columns of the embedding stand for, as rows: ``inverse_transform(embedding_)``
+        is the reconstruction of the training rows.
+    components_ : ndarray of shape (n_components, n_features)
+        Orthonormal basis of the span of the loadings: principal axes of ``reconstruct(X)``.
+    alpha_ : float
+        Weight of the graph.
+    objective_ : ndarray of shape (1,)
+        The objective.
+    graph_ : csr_array of shape (n_samples, n_samples)
+        Adjacency that was used; give it to another fit on the same rows.
+    mean_ : ndarray of shape (n_features,)
+        Centre of the subspace.
+    n_components_ : int
+        Dimension of the subspace.
+    explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
+        Variance along each component, and its share of the whole.
+    singular_values_ : ndarray of shape (n_components,)
+        Square roots of ``(n_samples - 1) * explained_variance_``.
+    orthogonal_cutoff_, score_cutoff_ : float
+        Distances beyond which `predict` calls a row an outlier.
+
+    References
+    ----------
+    .. [1] Jiang, Ding, Luo, Tang, Graph-Laplacian PCA: closed-form solution and robustness,
+       CVPR 2013.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from robustpca import GLPCA
+    >>> X = load_iris().data
+    >>> model = GLPCA(n_components=2, beta=0.7).fit(X)
+    >>> model.embedding_.shape, model.transform(X[:5]).shape
+    ((150, 2), (5, 2))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **GraphModel._parameter_constraints,
+        "beta": [Interval(Real, 0, 1, closed="left")],
+        "exclude_constant": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        beta: float = 0.5,
+        graph: Any = None,
+        n_neighbors: int = 10,
+        normalized: bool = False,
+        exclude_constant: bool = True,
+    ) -> None:
+        self.n_components = n_components
+        self.beta = beta
+        self.graph = graph
+        self.n_neighbors = n_neighbors
+        self.normalized = normalized
+        self.exclude_constant = exclude_constant
+
+    def _fit(self, rows: Rows) -> None:
+        count = self._rank(rows)
+        mean, X, matrix = self._open(rows, "mean")
+        self.alpha_ = graph_weight(X, matrix, self.beta)
+        pair = graph_embedding(X, matrix, count, self.alpha_, against=self._excluded(len(X)))
+        self._settle(rows, mean, X, pair, np.ones(len(X)))
+        apart = float(square_norms(X - pair.codes @ pair.loadings).sum())
+        self.objective_ = np.array([apart + self.alpha_ * roughness(pair.codes, matrix)])
+        self.converged_ = True
+
+
+class RGLPCA(EmbeddingModel):
+    r"""Robust graph-Laplacian PCA (RGLPCA).
+
+    Minimises :math:`\sum_i \lVert x_i - Bq_i \rVert + \alpha\, \mathrm{tr}(Q^\top \Phi Q)` over B
+    and Q with orthonormal columns [1]_: as `GLPCA`, but the error of a sample is not squared.
+
+    The problem is not convex. The loop is an augmented Lagrangian method whose passes solve a
+    `GLPCA` each. It starts from the better of PCA and `GLPCA`; the best pair of all passes is
+    kept, and its B made optimal for its Q. An outlier so far away that it is worth a column of
+    Q of its own gets one: look for such rows with `PCAAN` first.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Dimension of the subspace; None for the largest possible.
+    beta : float, default=0.5
+        Share of the graph, in [0, 1), as in `GLPCA`, for rows in units of their median norm, of
+        which longer ones count as one: far outliers do not change the weight of the graph.
+    graph : sparse array of shape (n_samples, n_samples), default=None
+        Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
+        connect nearest neighbours.
+    n_neighbors : int, default=10
+        Neighbours of each sample in a graph that is made here.
+    normalized : bool, default=False
+        Whether to use the normalised Laplacian.
+    exclude_constant : bool, default=True
+        Whether the columns of the embedding must sum to zero. Otherwise one of them may be
+        constant, which is smooth on any graph but says nothing.
+    center : {'geometric_median', 'mean', 'zero'}, default='geometric_median'
+        The centre. The mean does not stand up to outliers.
+    tol : float, default=1e-7
+        Stop when both parts of the data add up to this share of them, and then when a pass
+        lowers the objective by less than this share of it.
+    max_iter : int, default=500
+        Largest number of passes.
+    callback : callable, default=None
+        Called after each pass with its ``iteration``, ``objective``, ``change`` and ``phase``.
+        An exception raised in it ends the fit.
+    verbose : int, default=0
+        Print a line after each pass.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Embedding Q of the training rows, smooth on the graph; its columns are orthonormal.
+    loadings_ : ndarray of shape (n_components, n_features)
+        What the columns of the embedding stand for, as rows: ``inverse_transform(embedding_)``
+        is the reconstruction of the training rows.
+    components_ : ndarray of shape (n_components, n_features)
+        Orthonormal basis of the span of the loadings: principal axes of ``reconstruct(X)``.
+    sparse_rows_ : ndarray of shape (n_samples, n_features)
+        What the embedding and its loadings leave of the training rows; large for outliers, and
+        zero for rows that fit within ``tol``.
+    alpha_ : float
+        Weight of the graph.
+    objective_ : ndarray
+        Least objective so far, at the start and after each pass.
+    n_iter_ : int
+        Number of passes.
+    converged_ : bool
+        Whether ``tol`` was reached.
+    graph_ : csr_array of shape (n_samples, n_samples)
+        Adjacency that was used; give it to another fit on the same rows.
+    mean_ : ndarray of shape (n_features,)
+        Centre of the subspace.
+    n_components_ : int
+        Dimension of the subspace.
+    explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
+        Variance along each component, and its share of the whole.
+    singular_values_ : ndarray of shape (n_components,)
+        Square roots of ``(n_samples - 1) * explained_variance_``.
+    orthogonal_cutoff_, score_cutoff_ : float
+        Distances beyond which `predict` calls a row an outlier.
+
+    References
+    ----------
+    .. [1] Jiang, Ding, Luo, Tang, Graph-Laplacian PCA: closed-form solution and robustness,
+       CVPR 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from robustpca import RGLPCA
+    >>> X = load_iris().data
+    >>> X[7] = 10.0
+    >>> model = RGLPCA(n_components=2).fit(X)
+    >>> int(np.linalg.norm(model.sparse_rows_, axis=1).argmax())
+    7
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **GLPCA._parameter_constraints,
+        "center": [StrOptions(set(CENTERS))],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        beta: float = 0.5,
+        graph: Any = None,
+        n_neighbors: int = 10,
+        normalized: bool = False,
+        exclude_constant: bool = True,
+        center: str = "geometric_median",
+        tol: float = 1e-7,
+        max_iter: int = 500,
+        callback: Watch | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.beta = beta
+        self.graph = graph
+        self.n_neighbors = n_neighbors
+        self.normalized = normalized
+        self.exclude_constant = exclude_constant
+        self.center = center
+        self.tol = tol
+        self.max_iter = max_iter
+        self.callback = callback
+        self.verbose = verbose
+
+    def _fit(self, rows: Rows) -> None:
+        count = self._rank(rows)
+        mean, X, matrix = self._open(rows, self.center)
+        norms = np.sqrt(square_norms(X))
+        unit = float(np.median(norms)) or float(norms.mean()) or 1.0
+        # ADR 14: the paper takes all rows as they are; one far outlier then drowns the data.
+        bounded = X / np.maximum(norms, unit)[:, None]
+        self.alpha_ = unit * graph_weight(bounded, matrix, self.beta)
+        search = RobustSearch(
+            X,
+            matrix,
+            count,
+            self.alpha_,
+            # Plain PCA and GLPCA.
+            starts=(0.0, graph_weight(X, matrix, self.beta)),
+            against=self._excluded(len(X)),
+            unit=unit,
+        )
+        watch = announcer(type(self).__name__, "pass", self.verbose, self.callback)
+        result = search.run(self.tol, self.max_iter, watch)
+        pair = result.best
+        apart = X - pair.codes @ pair.loadings
+        errors = np.sqrt(square_norms(apart))
+        # Below the tolerance of the loop an error is not known.
+        fits = errors <= max(self.tol, rows.floor) * unit
+        # Rows that fit better than most count the same; the others by the slope of their loss.
+        typical = max(float(np.median(errors)), rows.floor * unit)
+        self._settle(rows, mean, X, pair, typical / np.maximum(errors, typical))
+        self.sparse_rows_ = np.where(fits[:, None], 0.0, apart).astype(rows.dtype)
+        self.objective_ = result.objective
+        self.n_iter_, self.converged_ = result.n_iter, result.converged
+        self._change = result.change
+
+
+class MMF(GraphModel):
+    r"""Manifold regularised matrix factorisation (MMF).
+
+    Minimises :math:`\lVert X - ZV^\top \rVert_F^2 + \gamma\, \mathrm{tr}(Z^\top \Phi Z)` over Z
+    and V with orthonormal columns [1]_, where X is centred and :math:`\Phi` is the Laplacian of
+    a graph of the samples. The solution is global: V are the first eigenvectors of
+    :math:`X^\top (I + \gamma \Phi)^{-1} X`, and :math:`Z = (I + \gamma \Phi)^{-1} X V`.
+
+    ``embedding_`` holds Z, the smooth scores of the training rows; `transform` gives plain
+    scores along the components, for these rows as for new ones.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Dimension of the subspace; None for the largest possible.
+    smoothness : float, default=1.0
+        Weight of the graph: 0 is PCA, raise it to make neighbours more alike.
+    graph : sparse array of shape (n_samples, n_samples), default=None
+        Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
+        connect nearest neighbours.
+    n_neighbors : int, default=10
+        Neighbours of each sample in a graph that is made here.
+    normalized : bool, default=True
+        Whether to use the normalised Laplacian.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Smooth scores Z of the training rows; ``inverse_transform(embedding_)`` is their
+        reconstruction.
+    components_ : ndarray of shape (n_components, n_features)
+        Orthonormal basis, one direction per row, by decreasing variance that is smooth on the
+        graph.
+    objective_ : ndarray of shape (1,)
+        The objective.
+    graph_ : csr_array of shape (n_samples, n_samples)
+        Adjacency that was used; give it to another fit on the same rows.
+    mean_ : ndarray of shape (n_features,)
+        Centre of the subspace.
+    n_components_ : int
+        Dimension of the subspace.
+    explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
+        Variance along each component, and its share of the whole.
+    singular_values_ : ndarray of shape (n_components,)
+        Square roots of ``(n_samples - 1) * explained_variance_``.
+    orthogonal_cutoff_, score_cutoff_ : float
+        Distances beyond which `predict` calls a row an outlier.
+
+    References
+    ----------
+    .. [1] Zhang, Zhao, Low-rank matrix approximation with manifold regularization, IEEE
+       Transactions on Pattern Analysis and Machine Intelligence, 2013.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from robustpca import MMF
+    >>> X = load_iris().data
+    >>> model = MMF(n_components=2).fit(X)
+    >>> model.embedding_.shape, model.transform(X[:5]).shape
+    ((150, 2), (5, 2))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **GraphModel._parameter_constraints,
+        "smoothness": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        smoothness: float = 1.0,
+        graph: Any = None,
+        n_neighbors: int = 10,
+        normalized: bool = True,
+    ) -> None:
+        self.n_components = n_components
+        self.smoothness = smoothness
+        self.graph = graph
+        self.n_neighbors = n_neighbors
+        self.normalized = normalized
+
+    def _fit(self, rows: Rows) -> None:
+        count = self._rank(rows)
+        mean, X, matrix = self._open(rows, "mean")
+        components, codes = smooth_factors(X, matrix, count, self.smoothness)
+        signs = np.sign(np.einsum("ij,ij->i", flip_signs(components), components))
+        components, codes = components * signs[:, None], codes * signs
+        variances = square_norms((X @ components.T).T) / len(X)
+        self._close(rows, mean, X, components, variances, np.ones(len(X)))
+        self.embedding_ = np.ascontiguousarray(codes, dtype=rows.dtype)
+        apart = float(square_norms(X - codes @ components).sum())
+        self.objective_ = np.array([apart + self.smoothness * roughness(codes, matrix)])
+        self.converged_ = True

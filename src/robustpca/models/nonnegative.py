@@ -1,0 +1,287 @@
+"""Non-negative factors that are smooth on a graph of the samples."""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import linalg, optimize, sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.decomposition import NMF
+from sklearn.neighbors import kneighbors_graph
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from robustpca.engine.linalg import Array
+from robustpca.engine.threads import one_blas_thread
+from robustpca.models.base import announcer, given_codes, warn_unconverged
+from robustpca.models.params import Interval, StrOptions, fit_context
+from robustpca.parts.graphs import adjacency_of, laplacian
+from robustpca.solvers.multiplicative import nonnegative_factors
+from robustpca.solvers.reweighting import Watch
+
+__all__ = ["GNMF"]
+
+
+class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Graph-regularised non-negative matrix factorisation (GNMF).
+
+    Lowers :math:`\lVert X - HB \rVert_F^2 + \lambda\, \mathrm{tr}(H^\top \Phi H)` over
+    non-negative codes H and a non-negative basis B with rows of unit length [1]_, where
+    :math:`\Phi` is the Laplacian of a graph of the samples. Multiplicative updates never raise
+    it. With ``smoothness=0`` this is scikit-learn's ``NMF(solver="mu")``.
+
+    The paper leaves the rows of B any length until the end. That objective has no minimiser: a
+    smaller H and a larger B leave their product alone while the graph pays less, so with more
+    passes the graph has less and less of a say. ``scale="free"`` does as the paper does.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Number of components; None for the smaller side of the data.
+    smoothness : float, default=1.0
+        Weight of the graph: raise it to make codes of neighbours more alike.
+    graph : sparse array of shape (n_samples, n_samples), default=None
+        Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
+        connect nearest neighbours.
+    n_neighbors : int, default=10
+        Neighbours of each sample in a graph that is made here.
+    normalized : bool, default=False
+        Whether to use the normalised Laplacian.
+    scale : {'unit', 'free'}, default='unit'
+        Whether the rows of the basis have unit length all along, or are only brought to it at
+        the end, as in the paper.
+    init : {'nndsvda', 'random'}, default='nndsvda'
+        Where to start: after one pass of scikit-learn's `NMF` from its start of this name.
+    random_state : int, RandomState instance or None, default=0
+        Draws the random start.
+    tol : float, default=1e-4
+        Stop when a pass lowers the objective by less than this share of it.
+    max_iter : int, default=1000
+        Largest number of passes.
+    callback : callable, default=None
+        Called after each pass with its ``iteration``, ``objective`` and ``change``. An
+        exception raised in it ends the fit.
+    verbose : int, default=0
+        Print a line after each pass.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Basis B, with rows of unit length.
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Codes H of the training rows, smooth on the graph.
+    n_components_ : int
+        Number of components.
+    graph_ : csr_array of shape (n_samples, n_samples)
+        Adjacency that was used.
+    objective_ : ndarray
+        Objective at the start and after each pass; with ``scale="free"`` before the basis was
+        brought to unit length.
+    n_iter_ : int
+        Number of passes.
+    converged_ : bool
+        Whether ``tol`` was reached.
+
+    References
+    ----------
+    .. [1] Cai, He, Han, Huang, Graph regularized nonnegative matrix factorization for data
+       representation, IEEE Transactions on Pattern Analysis and Machine Intelligence, 2011.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from robustpca import GNMF
+    >>> X = load_digits().data
+    >>> model = GNMF(n_components=10).fit(X)
+    >>> model.transform(X[:5]).shape, bool((model.components_ >= 0).all())
+    ((5, 10), True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "smoothness": [Interval(Real, 0, None, closed="left")],
+        "graph": ["array-like", "sparse matrix", None],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "normalized": ["boolean"],
+        "scale": [StrOptions({"unit", "free"})],
+        "init": [StrOptions({"nndsvda", "random"})],
+        "random_state": ["random_state"],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "callback": [callable, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        smoothness: float = 1.0,
+        graph: Any = None,
+        n_neighbors: int = 10,
+        normalized: bool = False,
+        scale: str = "unit",
+        init: str = "nndsvda",
+        random_state: Any = 0,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        callback: Watch | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.smoothness = smoothness
+        self.graph = graph
+        self.n_neighbors = n_neighbors
+        self.normalized = normalized
+        self.scale = scale
+        self.init = init
+        self.random_state = random_state
+        self.tol = tol
+        self.max_iter = max_iter
+        self.callback = callback
+        self.verbose = verbose
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Factor the rows of ``X``.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Samples; no entry may be negative.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The fitted model.
+        """
+        X = self._checked(X, reset=True)
+        largest = min(X.shape)
+        count = largest if self.n_components is None else int(self.n_components)
+        if count > largest:
+            raise ValueError(
+                f"n_components={count} is more than the data can give: X has shape {X.shape}, so "
+                f"choose at most {largest}."
+            )
+        # A fit that is interrupted must not leave half of it in the place of an older one.
+        self.__dict__.pop("components_", None)
+        self.graph_ = adjacency_of(self._given(X), X, self.n_neighbors)
+        matrix = laplacian(self.graph_, normalized=self.normalized).astype(np.float64)
+        exact = X.astype(np.float64)
+        with one_blas_thread:
+            codes, basis = _unit_basis(*self._start(exact, count))
+            result = nonnegative_factors(
+                exact,
+                matrix,
+                self.smoothness,
+                codes,
+                basis,
+                free=self.scale == "free",
+                tol=self.tol,
+                max_iter=self.max_iter,
+                watch=announcer("GNMF", "pass", self.verbose, self.callback),
+            )
+        codes, basis = _unit_basis(result.codes, result.basis)
+        self.components_ = np.ascontiguousarray(basis, X.dtype)
+        self.embedding_ = np.ascontiguousarray(codes, X.dtype)
+        self.n_components_ = count
+        self.objective_, self.n_iter_ = result.objective, result.n_iter
+        self.converged_ = result.converged
+        if not self.converged_:
+            warn_unconverged("GNMF", "passes", result.change, self)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Codes of the rows of ``X`` by non-negative least squares with the basis held.
+
+        They do not know the graph, so those of the training rows are not ``embedding_``.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Samples; no entry may be negative.
+
+        Returns
+        -------
+        codes : ndarray of shape (n_samples, n_components)
+            The codes.
+        """
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        # A rotation that makes the problem of each row as small as the number of components.
+        turn, small = linalg.qr(self.components_.T.astype(np.float64), mode="economic")
+        codes = [optimize.nnls(small, row)[0] for row in X.astype(np.float64) @ turn]
+        return np.array(codes, self.components_.dtype)
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Rows that have these codes.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_components)
+            Codes, as given by `transform`.
+
+        Returns
+        -------
+        points : ndarray of shape (n_samples, n_features)
+            The rows.
+        """
+        return given_codes(self, X) @ self.components_
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        X = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=2 if reset else 1,
+        )
+        least = X.min()
+        if least < 0:
+            raise ValueError(
+                f"Negative values in data passed to GNMF: X has entries down to {least:.3g}, but "
+                "all must be 0 or more. Shift the features that have them, or use MMF."
+            )
+        return X
+
+    def _given(self, X: Any) -> Any:
+        """The graph of the user; neighbours of sparse rows are found by scikit-learn."""
+        if self.graph is not None or not sparse.issparse(X):
+            return self.graph
+        return kneighbors_graph(X, min(self.n_neighbors, X.shape[0] - 1), mode="distance")
+
+    def _start(self, X: Any, count: int) -> tuple[Array, Array]:
+        start = NMF(
+            count,
+            init=self.init,
+            solver="mu",
+            max_iter=1,
+            tol=0,
+            random_state=self.random_state,
+        )
+        # Some of the start is filled with the mean, which has other units than a factor.
+        unit = X.mean() or 1.0
+        return start.fit_transform(X / unit) * unit, start.components_
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "components_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _unit_basis(codes: Array, basis: Array) -> tuple[Array, Array]:
+    """The same product, with rows of unit length in the basis."""
+    lengths = np.linalg.norm(basis, axis=1)
+    lengths[lengths == 0] = 1.0
+    return codes * lengths, basis / lengths[:, None]

@@ -1,0 +1,242 @@
+"""Which way to turn the knob: a decomposition for each of a row of values, judged by itself.
+
+Some of the entries are hidden from the fits, as if they were missing; how well the low-rank
+part foretells them is the measure. It leaves out the worst, since hidden entries may be wrong.
+"""
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_random_state
+
+from robustpca.engine.linalg import Array
+from robustpca.models.decomposition import LowRankModel
+from robustpca.models.lowrank import FRPCAG, RPCA
+
+__all__ = ["Path", "smoothness_path", "sparsity_path"]
+
+
+@dataclass(frozen=True)
+class Path:
+    """What came out along a row of values; prints as a table.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+        Names of the parameters that took the values.
+    values : ndarray
+        The values.
+    rank, density : ndarray
+        Rank of the low-rank part and share of entries in the sparse part, for each value.
+    error : ndarray
+        Mean distance of the low-rank part to hidden entries, the worst fifth left out, over
+        that of the median of the data.
+    uncertainty : ndarray
+        Standard error of each ``error``, since only so many entries were hidden.
+    n_iter : ndarray
+        Passes; few, since each fit starts where the last one ended.
+    """
+
+    parameters: tuple[str, ...]
+    values: Array
+    rank: Array
+    density: Array
+    error: Array
+    uncertainty: Array
+    n_iter: Array
+
+    @property
+    def best(self) -> float:
+        """The value of the lowest rank whose error is as good as the smallest.
+
+        That is the case within one standard error of the smallest. Of several such values it
+        is the one with the fewest sparse entries.
+        """
+        return float(self.values[self._best])
+
+    @property
+    def _best(self) -> int:
+        least = int(np.argmin(self.error))
+        good = self.error <= self.error[least] + self.uncertainty[least] + 1e-4
+        return int(np.lexsort((self.error, self.density, self.rank, ~good))[0])
+
+    def __str__(self) -> str:
+        name = " and ".join(self.parameters)
+        width = max(12, len(name))
+        lines = [f"{name:>{width}}  rank  density  error on hidden entries"]
+        for i, value in enumerate(self.values):
+            mark = "  <- best" if i == self._best else ""
+            lines.append(
+                f"{value:{width}.4g}  {self.rank[i]:4d}  {self.density[i]:7.3f}  "
+                f"{self.error[i]:.4f}{mark}"
+            )
+        return "\n".join(lines)
+
+
+def sparsity_path(
+    X: Any,
+    sparsity: Iterable[float] | None = None,
+    *,
+    estimator: LowRankModel | None = None,
+    hidden: float = 0.05,
+    random_state: Any = 0,
+) -> Path:
+    """Try several weights of the sparse part, each fit starting from the one before.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        The data; NaN where an entry is missing.
+    sparsity : iterable of float, default=None
+        Weights to try; None for the automatic one times powers of two from a quarter to four.
+    estimator : RPCA or RPCAG, default=None
+        Whose ``sparsity`` to vary; None for `RPCA` at a tolerance of 1e-4.
+    hidden : float, default=0.05
+        Share of the entries to hide.
+    random_state : int, RandomState instance or None, default=0
+        Draws the hidden entries.
+
+    Returns
+    -------
+    Path
+        Rank, density and error for each value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustpca import sparsity_path
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 50))
+    >>> X[rng.random(X.shape) < 0.05] += 20
+    >>> path = sparsity_path(X)
+    >>> int(path.rank[np.argmin(path.error)])
+    3
+    """
+    model = RPCA(tol=1e-4) if estimator is None else estimator
+    if "sparsity" not in model.get_params():
+        raise ValueError(
+            f"{type(model).__name__} has no sparsity to vary: pass estimator=RPCA() or RPCAG(), "
+            "or use smoothness_path."
+        )
+    X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+    if sparsity is None:
+        share = np.count_nonzero(~np.isnan(X)) / X.size
+        sparsity = 2.0 ** np.arange(-2, 2.5, 0.5) / np.sqrt(max(X.shape) * max(share, 1e-300))
+    return _path(model, X, ("sparsity",), sparsity, hidden, random_state)
+
+
+def smoothness_path(
+    X: Any,
+    smoothness: Iterable[float] | None = None,
+    *,
+    estimator: LowRankModel | None = None,
+    hidden: float = 0.05,
+    random_state: Any = 0,
+) -> Path:
+    """Try several weights of the graphs, each fit starting from the one before.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        The data; NaN where an entry is missing.
+    smoothness : iterable of float, default=None
+        Weights to try; None for powers of two from an eighth to 128.
+    estimator : FRPCAG or RPCAG, default=None
+        Whose parameters ending in ``smoothness`` to vary together; None for `FRPCAG`.
+    hidden : float, default=0.05
+        Share of the entries to hide.
+    random_state : int, RandomState instance or None, default=0
+        Draws the hidden entries.
+
+    Returns
+    -------
+    Path
+        Rank, density and error for each value.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from robustpca import smoothness_path
+    >>> path = smoothness_path(load_digits().data[:200], [0.25, 1.0, 4.0])
+    >>> bool((path.rank[1:] <= path.rank[:-1]).all())
+    True
+    """
+    model = FRPCAG() if estimator is None else estimator
+    names = tuple(name for name in model.get_params() if name.endswith("smoothness"))
+    if not names:
+        raise ValueError(
+            f"{type(model).__name__} has no smoothness to vary: pass estimator=FRPCAG() or "
+            "RPCAG(), or use sparsity_path."
+        )
+    X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+    if smoothness is None:
+        smoothness = 2.0 ** np.arange(-3, 8)
+    return _path(model, X, names, smoothness, hidden, random_state)
+
+
+def _path(
+    model: LowRankModel,
+    X: Array,
+    names: tuple[str, ...],
+    values: Iterable[float],
+    hidden: float,
+    random_state: Any,
+) -> Path:
+    values = np.array(values if np.isscalar(values) else list(values), dtype=np.float64)
+    if values.ndim != 1 or not len(values):
+        raise ValueError(f"{names[0]}={values.tolist()} must be a list of values to try.")
+    chosen = _hidden_entries(X, hidden, check_random_state(random_state))
+    seen = X.copy()
+    seen[chosen] = np.nan
+    truth = X[chosen]
+    unit = _typical(truth - np.nanmedian(X))[0] or 1.0
+    rows: list[tuple[Any, ...]] = []
+    warm: list[Array] | None = []
+    with warnings.catch_warnings():
+        # What the warnings would say of single values is what the path is there to show.
+        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for value in values:
+            fitted = clone(model).set_params(**dict.fromkeys(names, float(value)))
+            fitted._warm = warm
+            fitted.fit(seen)
+            warm = fitted._warm
+            error, spread = _typical(fitted.low_rank_[chosen] - truth)
+            found = (fitted.rank_, fitted.density_, error / unit, spread / unit, fitted.n_iter_)
+            rows.append(found)
+    return Path(names, values, *(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def _typical(errors: Array) -> tuple[float, float]:
+    """Mean size without the largest fifth, among which are the wrong entries; its deviation."""
+    sizes = np.sort(np.abs(errors))
+    kept = max(1, int(0.8 * len(sizes)))
+    # A mean that leaves out the largest varies as that of sizes cut at the largest that is kept.
+    cut = np.minimum(sizes, sizes[kept - 1])
+    return float(sizes[:kept].mean()), float(cut.std() / (kept / np.sqrt(len(sizes))))
+
+
+def _hidden_entries(X: Array, share: float, rng: Any) -> tuple[Array, Array]:
+    """Observed entries to hide; of no row and no column all of them."""
+    if not 0 < share < 1:
+        raise ValueError(f"hidden={share} must be a share of the entries between 0 and 1.")
+    rows, columns = np.nonzero(~np.isnan(X))
+    order = rng.permutation(len(rows))[: max(1, int(share * len(rows)))]
+    in_row, in_column = np.bincount(rows), np.bincount(columns)
+    keep = []
+    for entry in order:
+        i, j = rows[entry], columns[entry]
+        if in_row[i] > 1 and in_column[j] > 1:
+            in_row[i] -= 1
+            in_column[j] -= 1
+            keep.append(entry)
+    if not keep:
+        raise ValueError(
+            f"No entry of X, of shape {X.shape}, can be hidden without emptying its row or column."
+        )
+    return rows[keep], columns[keep]

@@ -1,0 +1,1 @@
+"""What methods are put together from: losses, weightings, centres, starts, graphs."""

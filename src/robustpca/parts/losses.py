@@ -1,0 +1,233 @@
+"""Losses of the squared residual of a sample, and their derivatives: the weights.
+
+Every loss is non-decreasing and concave in the squared residual. Concavity is the whole trick:
+a loss lies below its tangent, so a weighted least-squares fit with the slopes as weights can
+only lower it. Parameters given as a rule (``"auto"``, ``"q0.8"``) become numbers in `tuned`,
+which sees the residuals of the start.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+
+from robustpca.engine.linalg import Array
+
+# Stands for zero where all samples are equal and nothing else gives a scale.
+TINY = 1e-150
+
+
+class Loss(Protocol):
+    """What the loop needs to know of a loss."""
+
+    @property
+    def drops(self) -> bool:
+        """Whether far samples weigh nothing at all."""
+
+    @property
+    def by_start(self) -> bool:
+        """Whether parameters may be rules about the residuals of the start."""
+
+    def values(self, residuals: Array) -> Array:
+        """Loss of each sample from its squared residual."""
+
+    def weights(self, residuals: Array) -> Array:
+        """Derivative of `values`: the weight of each sample in the next fit."""
+
+    def tuned(self, residuals: Array, floor: float) -> Self:
+        """The same loss with its rules turned into numbers.
+
+        ``residuals`` are the squared residuals of the start, ``floor`` a residual norm so
+        small that it counts as zero.
+        """
+
+
+def _positive(name: str, value: Any, rule: str, largest: float = 1e150) -> float:
+    # Beyond the largest number whose square is one, the formulas would overflow.
+    if not isinstance(value, Real) or not 0 < float(value) <= largest:
+        raise ValueError(f"{name}={value!r} must be a positive number or {rule}.")
+    return float(value)
+
+
+def _median_norm(residuals: Array, floor: float) -> float:
+    return max(float(np.median(np.sqrt(residuals))), floor, TINY)
+
+
+@dataclass(frozen=True)
+class SquaredLoss:
+    """The squared residual: ordinary least squares."""
+
+    drops: ClassVar[bool] = False
+    by_start: ClassVar[bool] = False
+
+    def values(self, residuals: Array) -> Array:
+        return residuals
+
+    def weights(self, residuals: Array) -> Array:
+        return np.ones_like(residuals)
+
+    def tuned(self, residuals: Array, floor: float) -> Self:
+        return self
+
+
+@dataclass(frozen=True)
+class L21Loss:
+    """The residual norm r, replaced below ``floor`` by r^2 / (2 floor) + floor / 2.
+
+    The parabola touches the norm from above, so the loss stays concave in r^2 and a sample on
+    the subspace has a finite weight.
+    """
+
+    drops: ClassVar[bool] = False
+    by_start: ClassVar[bool] = False
+
+    floor: float | None = None
+
+    def values(self, residuals: Array) -> Array:
+        norms = np.sqrt(residuals)
+        floor = self._floor
+        return np.where(norms >= floor, norms, residuals / (2 * floor) + floor / 2)
+
+    def weights(self, residuals: Array) -> Array:
+        return 1 / (2 * np.maximum(np.sqrt(residuals), self._floor))
+
+    @property
+    def _floor(self) -> float:
+        return self.floor or TINY
+
+    def tuned(self, residuals: Array, floor: float) -> Self:
+        return self if self.floor is not None else replace(self, floor=floor)
+
+
+@dataclass(frozen=True)
+class HuberLoss:
+    """Squared residual up to ``cutoff``, growing linearly with the norm beyond it."""
+
+    drops: ClassVar[bool] = False
+    by_start: ClassVar[bool] = True
+
+    cutoff: float | str = "auto"
+
+    def values(self, residuals: Array) -> Array:
+        cutoff: Any = self.cutoff
+        norms = np.sqrt(residuals)
+        # An infinite cutoff never reaches the second branch, whatever that gives.
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.where(norms <= cutoff, residuals, cutoff * (2 * norms - cutoff))
+
+    def weights(self, residuals: Array) -> Array:
+        cutoff: Any = self.cutoff
+        return 1 / np.maximum(np.sqrt(residuals) / cutoff, 1.0)
+
+    def tuned(self, residuals: Array, floor: float) -> Self:
+        if self.cutoff == "auto":
+            return replace(self, cutoff=_median_norm(residuals, floor))
+        return replace(self, cutoff=_positive("cutoff", self.cutoff, "'auto'", largest=np.inf))
+
+
+@dataclass(frozen=True)
+class CauchyLoss:
+    """cutoff^2 log(1 + r^2 / cutoff^2): grows ever more slowly, without being bounded."""
+
+    drops: ClassVar[bool] = False
+    by_start: ClassVar[bool] = True
+
+    cutoff: float | str = "auto"
+
+    def values(self, residuals: Array) -> Array:
+        square: Any = np.square(self.cutoff)
+        return square * np.log1p(residuals / square)
+
+    def weights(self, residuals: Array) -> Array:
+        square: Any = np.square(self.cutoff)
+        return 1 / (1 + residuals / square)
+
+    def tuned(self, residuals: Array, floor: float) -> Self:
+        if self.cutoff == "auto":
+            return replace(self, cutoff=_median_norm(residuals, floor))
+        return replace(self, cutoff=_positive("cutoff", self.cutoff, "'auto'"))
+
+
+@dataclass(frozen=True)
+class SigmaLoss:
+    """(1 + sigma) r^2 / (r + sigma): near r for a small ``sigma``, near r^2 for a large one."""
+
+    drops: ClassVar[bool] = False
+    by_start: ClassVar[bool] = True
+
+    sigma: float | str = "auto"
+
+    def values(self, residuals: Array) -> Array:
+        sigma: Any = self.sigma
+        return (1 + sigma) * residuals / (np.sqrt(residuals) + sigma)
+
+    def weights(self, residuals: Array) -> Array:
+        sigma: Any = self.sigma
+        norms = np.sqrt(residuals)
+        # One factor at a time: (norms + sigma)^2 would overflow for sigma beyond 1e154.
+        return ((1 + sigma) / (norms + sigma)) * ((norms + 2 * sigma) / (norms + sigma)) / 2
+
+    def tuned(self, residuals: Array, floor: float) -> Self:
+        if self.sigma == "auto":
+            return replace(self, sigma=_median_norm(residuals, floor))
+        return replace(self, sigma=_positive("sigma", self.sigma, "'auto'"))
+
+
+@dataclass(frozen=True)
+class CappedLoss:
+    """The residual norm up to ``threshold`` and constant beyond: far samples have no say.
+
+    ``threshold`` is a norm, or a string such as ``"q0.8"`` for that quantile of the residual
+    norms at the start.
+    """
+
+    drops: ClassVar[bool] = True
+    by_start: ClassVar[bool] = True
+
+    threshold: float | str = "q0.8"
+    floor: float | None = None
+
+    def values(self, residuals: Array) -> Array:
+        return np.minimum(L21Loss(self.floor).values(residuals), self.threshold)
+
+    def weights(self, residuals: Array) -> Array:
+        inside = np.sqrt(residuals) <= self.threshold
+        return np.where(inside, L21Loss(self.floor).weights(residuals), 0.0)
+
+    def tuned(self, residuals: Array, floor: float) -> Self:
+        floor = floor if self.floor is None else self.floor
+        threshold: Any = self.threshold
+        if isinstance(threshold, str):
+            try:
+                share = float(threshold.removeprefix("q"))
+            except ValueError:
+                share = np.nan
+            if not (threshold.startswith("q") and 0 < share <= 1):
+                raise ValueError(
+                    f"threshold={threshold!r} must be a positive number or a quantile such as "
+                    "'q0.8'."
+                )
+            threshold = max(float(np.quantile(np.sqrt(residuals), share)), floor, TINY)
+        threshold = _positive("threshold", threshold, "a quantile", largest=np.inf)
+        return replace(self, threshold=max(threshold, floor), floor=floor)
+
+
+LOSSES: Mapping[str, type] = {
+    "squared": SquaredLoss,
+    "l21": L21Loss,
+    "huber": HuberLoss,
+    "cauchy": CauchyLoss,
+    "sigma": SigmaLoss,
+    "capped": CappedLoss,
+}
+
+
+def named(given: Any, known: Mapping[str, type], what: str) -> Any:
+    """The object ``given``, or a fresh one of that name."""
+    if not isinstance(given, str):
+        return given
+    if given not in known:
+        raise ValueError(f"{what}={given!r} is not one of {', '.join(map(repr, known))}.")
+    return known[given]()

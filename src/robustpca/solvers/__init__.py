@@ -1,0 +1,1 @@
+"""The loops: arrays in, a frozen result out."""

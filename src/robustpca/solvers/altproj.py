@@ -1,0 +1,156 @@
+"""Accelerated alternating projections: low rank + sparse when the rank is known.
+
+The loop projects in turn on the matrices of that rank, within the tangent space of the last
+one, and on those that agree with the data but for large entries. It is not convex: it finds the
+planted parts when they are well apart, and has no optimum to promise.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+
+from robustpca.engine.linalg import Array, orthonormal
+from robustpca.engine.svt import TILE_ROWS, LowRank, SingularThreshold, lanes, spectral_norm
+from robustpca.engine.threads import Crew, compiled
+from robustpca.solvers.splitting import Step, observed_norm, within_reach
+
+# The threshold falls by this factor in each pass; slower is safer.
+DECAY = 0.7
+# Passes without a smaller residual after which only noise can be left.
+PATIENCE = 10
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Where the projections ended."""
+
+    low_rank: LowRank
+    sparse: Any
+    objective: Array
+    n_iter: int
+    converged: bool
+    change: float
+
+
+def accept(X: Array, L: Array, threshold: float) -> float:
+    """Kernel: replace ``L`` by the data where the two differ little; return their distance."""
+    squares = 0.0
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            error = X[i, j] - L[i, j]
+            if abs(error) <= threshold:
+                squares += error * error
+                L[i, j] = X[i, j]
+    return squares
+
+
+def project(
+    X: Array,
+    rank: int,
+    *,
+    tol: float,
+    max_iter: int,
+    floor: float = 0.0,
+    watch: Callable[[Step], object] = lambda _: None,
+) -> Projected:
+    """Split ``X`` into a matrix of that rank and a sparse one; NaN entries are missing.
+
+    Entries below ``floor`` are never called sparse.
+
+    Ends when what neither part explains is below ``tol`` times the norm of the data, or has
+    stopped falling: then it is noise.
+    """
+    norm = max(observed_norm(within_reach(X)), np.finfo(float).tiny)
+    sharpness = 0.5 / (X.shape[0] * X.shape[1]) ** 0.25
+    with Crew() as crew:
+        loop = _Projections(X, rank, crew)
+        low_rank, largest = loop.start(4 * sharpness)
+        threshold = max(sharpness * largest, floor)
+        history, best, since, iteration = [norm], np.inf, 0, 0
+        while iteration < max_iter and history[-1] > tol * norm and since < PATIENCE:
+            iteration += 1
+            low_rank, largest, beyond, left_over = loop.step(low_rank, threshold)
+            threshold = max(sharpness * (beyond + DECAY**iteration * largest), floor)
+            history.append(left_over)
+            since = 0 if left_over < 0.99 * best else since + 1
+            best = min(best, left_over)
+            watch(Step(iteration, left_over, left_over / norm, rank))
+        found = loop.large_entries(low_rank, max(threshold, 1e-12 * largest))
+    change = history[-1] / norm
+    converged = change <= tol or since >= PATIENCE
+    return Projected(low_rank, found, np.array(history), iteration, converged, change)
+
+
+class _Projections:
+    def __init__(self, X: Array, rank: int, crew: Crew) -> None:
+        self.X, self.rank, self.crew = X, rank, crew
+        self.lanes = lanes(X.shape[0])
+
+    def start(self, share: float) -> tuple[LowRank, float]:
+        """Best matrix of that rank for the data without their largest entries."""
+        threshold = share * spectral_norm(within_reach(self.X), self.crew)
+        A = np.where(np.abs(self.X) <= threshold, self.X, 0.0).astype(self.X.dtype)
+        low_rank = SingularThreshold(self.X.shape, self.crew).top(A, self.rank)
+        return low_rank, float(low_rank.values[0])
+
+    def step(self, low_rank: LowRank, threshold: float) -> tuple[LowRank, float, float, float]:
+        """Drop large entries, project on the tangent space, cut to the rank.
+
+        Returns the next matrix, its largest singular value, the first one that was cut, and
+        the norm of what is neither low rank nor dropped.
+        """
+        lengths = np.where(low_rank.values > 0, low_rank.values, 1.0)
+        U, V = low_rank.left / lengths.astype(self.X.dtype), low_rank.right.T
+        if low_rank.values[-1] <= 1e-12 * low_rank.values[0]:
+            # The data have fewer directions so far: complete them in any way.
+            U, V = orthonormal(U), orthonormal(V)
+        AV, UA, squares = self._products(low_rank, U, V, threshold)
+        core = U.T @ AV
+        Q1, R1 = linalg.qr(UA.T - V @ core.T, mode="economic", check_finite=False)
+        Q2, R2 = linalg.qr(AV - U @ core, mode="economic", check_finite=False)
+        middle = np.block([[core, R1.T], [R2, np.zeros_like(core)]]).astype(np.float64)
+        left, values, right = linalg.svd(middle, check_finite=False)
+        r = self.rank
+        U = np.hstack([U, Q2]) @ left[:, :r].astype(self.X.dtype)
+        V = np.hstack([V, Q1]) @ right[:r].T.astype(self.X.dtype)
+        following = LowRank(
+            U * values[:r].astype(self.X.dtype), np.ascontiguousarray(V.T), values[:r]
+        )
+        return following, float(values[0]), float(values[r]), float(np.sqrt(squares))
+
+    def _products(
+        self, low_rank: LowRank, U: Array, V: Array, threshold: float
+    ) -> tuple[Array, Array, float]:
+        kernel, bound = compiled(accept), self.X.dtype.type(threshold)
+
+        def work(lane: int) -> tuple[Array, Array, float]:
+            images, total, squares = [], np.zeros((self.rank, self.X.shape[1]), self.X.dtype), 0.0
+            buffer = np.empty((TILE_ROWS, self.X.shape[1]), self.X.dtype)
+            for place in self.lanes[lane]:
+                rows = self.X[place]
+                tile = low_rank.dense(place, out=buffer[: len(rows)])
+                squares += kernel(rows, tile, bound)
+                images.append(tile @ V)
+                total += U[place].T @ tile
+            return np.concatenate(images), total, squares
+
+        parts = self.crew.each(work, range(len(self.lanes)))
+        images = np.concatenate([part[0] for part in parts])
+        sums, squares = sum(part[1] for part in parts), sum(part[2] for part in parts)
+        return images, np.asarray(sums), float(squares)
+
+    def large_entries(self, low_rank: LowRank, threshold: float) -> Any:
+        """What differs from the low-rank part by more than the threshold."""
+
+        def work(lane: int) -> Any:
+            found = []
+            for place in self.lanes[lane]:
+                error = np.nan_to_num(self.X[place] - low_rank.dense(place), nan=0.0)
+                found.append(sparse.csr_array(np.where(np.abs(error) > threshold, error, 0.0)))
+            return sparse.vstack(found, format="csr")
+
+        parts = self.crew.each(work, range(len(self.lanes)))
+        return sparse.csr_array(sparse.vstack(parts, format="csr"))

@@ -1,0 +1,388 @@
+"""Spherical PCA: the leading axes of the directions of the rows, some of them trimmed.
+
+A row counts by its direction from the centre alone. This is one weighted fit with the centre
+held and weights one over the squared lengths.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robustpca.engine.linalg import Array, DenseBlock, orthonormal, principal_axes, square_norms
+from robustpca.engine.rows import Rows
+from robustpca.engine.threads import Crew
+from robustpca.engine.view import FEATURES, View, WideBlock, directed, row, square_distances
+from robustpca.solvers.reweighting import inner_products
+
+# Angles this near to the largest one count as within it: rounding must not decide ties.
+NEAR_TIE = 1e-9
+# Bytes of the anchors that are compared with all rows at a time, as a share of the data.
+GROUP_SHARE, GROUP_BYTES = 1 / 12, 1 << 24
+# Anchors that are counted first, to have something to compare the others with.
+FIRST_GROUP = 32
+# Rows of a block that are compared with anchors at a time.
+TALL = 256
+# Entries of a tile of the bounds on all angles.
+TILE = 1 << 19
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Leading axes of the directions, and where the rows are.
+
+    ``values`` are the sums of squared cosines with each of the ``components`` (rows),
+    ``residuals`` the squared distances of the rows to their span.
+    """
+
+    components: Array
+    values: Array
+    codes: Array
+    residuals: Array
+
+
+def exact_axes(rows: Rows, weights: Array, n_components: int) -> Axes:
+    """Solve the eigenproblem of the features, or of the samples if these are fewer."""
+    n, d = rows.shape
+    if d <= n:
+        values, axes = principal_axes(rows.sum("weighted_gram", along=(weights,))[1])
+        basis = axes[:, :n_components]
+    else:
+        roots = np.sqrt(weights)
+        products = _products(rows.precise()) * np.outer(roots, roots)
+        values, axes = principal_axes(products)
+        # Directions without any variance are left to the factorisation.
+        leading = axes[:, :n_components] * (values[:n_components] > 1e-12 * values[0])
+        basis = orthonormal(rows.sum("adjoint", along=(roots[:, None] * leading,)))
+    codes, norms = rows.map("coordinates", basis)
+    residuals = square_distances(rows, codes, norms, basis)
+    return Axes(basis.T, values[:n_components], codes, residuals)
+
+
+def _products(rows: Rows) -> Array:
+    """Inner products of all centred rows."""
+    n, d = rows.shape
+    if issubclass(rows.block_kind, DenseBlock):
+        products = np.tril(inner_products(rows))
+        return products + np.tril(products, -1).T
+    products, step = np.empty((n, n)), max(1, GROUP_BYTES // (8 * d))
+    for at in range(0, n, step):
+        chosen = (np.arange(n) >= at) & (np.arange(n) < at + step)
+        products[:, at : at + step] = rows.map("project", rows.map(_take, along=(chosen,)).T)
+    return (products + products.T) / 2
+
+
+def _take(block: Any, chosen: Array) -> Array:
+    taken: Array = block.take(np.flatnonzero(chosen))
+    return taken
+
+
+def view_axes(view: View, n_components: int) -> Axes:
+    """Leading axes within a view that has been widened along them."""
+    values, axes = view.axes()
+    axes = axes[:, :n_components]
+    basis = axes if view.basis is None else view.basis @ axes.astype(view.basis.dtype)
+    missing = n_components - axes.shape[1]
+    found = np.pad(basis.astype(np.float64), ((0, 0), (0, missing)))
+    basis = orthonormal(found)
+    # The factorisation may turn an axis round.
+    basis *= np.where(np.einsum("ij,ij->j", basis, found) < 0, -1.0, 1.0)
+    codes = np.pad(view.seen.map("project", axes), ((0, 0), (0, missing)))
+    values = np.pad(values[:n_components], (0, missing))
+    rows = view.rows.centred(view.point)
+    residuals = square_distances(rows, codes, view.lengths() ** 2, basis)
+    return Axes(basis.T, values, codes, residuals)
+
+
+@dataclass(frozen=True)
+class Trimming:
+    """The rows within the largest angle of the ``anchor``, and how many anchors were counted."""
+
+    anchor: int
+    support: Array
+    n_counted: int
+
+
+def trim(
+    view: View,
+    max_angle: float,
+    *,
+    anchors: Array | None = None,
+    report: Callable[[int], object] = lambda _: None,
+) -> Trimming:
+    """Find the row with the fewest others farther than ``max_angle`` from its line.
+
+    Of rows with equally many, the one with the larger sum of absolute cosines with those it
+    keeps wins, then the first. The result is that of counting all pairs in double precision.
+    Bounds on all cosines come from the view, since what lies outside of it can change a cosine
+    by no more than the product of the two lengths there. Rows that cannot win any more are not
+    counted, and only what rounding could have decided is counted in double precision.
+
+    ``anchors`` are the only rows to be considered, if given.
+    """
+    counter = Counter(view, float(np.cos(max_angle)) - NEAR_TIE)
+    n_samples = len(counter.usable)
+    if not counter.usable.any():
+        return Trimming(-1, ~counter.usable, 0)
+    if anchors is None:
+        low, high, order = counter.bounds()
+    else:
+        low, high = np.full(n_samples, np.inf), np.full(n_samples, np.inf)
+        low[anchors], high[anchors], order = 0, n_samples, np.zeros(n_samples)
+    counted, size = np.zeros(n_samples, dtype=bool), FIRST_GROUP
+    while True:
+        contenders = low <= high.min()
+        waiting = np.flatnonzero(contenders & ~counted)
+        if not len(waiting) or np.count_nonzero(contenders) == 1:
+            break
+        if counted.any() and len(waiting) > n_samples / 2:
+            # Each pair is looked at once, while one by one both of its rows would ask for it.
+            low, high = counter.count_all(report)
+            counted = counter.usable
+            continue
+        group = np.sort(waiting[np.argsort(order[waiting], kind="stable")[:size]])
+        low[group], high[group] = counter.count(group)
+        counted[group] = True
+        report(int(np.count_nonzero(counted)))
+        size = counter.group_size
+    anchor = counter.best(np.flatnonzero(contenders))
+    return Trimming(anchor, counter.within(anchor), int(np.count_nonzero(counted)))
+
+
+class Counter:
+    """Counts of rows that are far from the lines through others, with rounding bounded.
+
+    Rows at the centre have no direction: they are not counted, and never trimmed.
+    """
+
+    def __init__(self, view: View, cosine: float) -> None:
+        self.view, self.cosine = view, cosine
+        # Counts do not depend on the blocks, and large products are faster than small ones.
+        self.rows = rows = view.rows.centred(view.point).coarser(TALL)
+        self.usable, self.inverse = directed(np.sqrt(rows.map("square_norms")), rows.floor)
+        self.band = rounding(rows, self.inverse)
+        row_bytes = rows.shape[1] * rows.dtype.itemsize
+        share = max(GROUP_BYTES, int(GROUP_SHARE * rows.shape[0] * row_bytes))
+        self.group_size = max(FIRST_GROUP, share // row_bytes)
+
+    @property
+    def _along(self) -> tuple[Array, ...]:
+        return self.usable, self.inverse, self.band
+
+    def bounds(self) -> tuple[Array, Array, Array]:
+        """Least and largest count that each row can have, and a guess."""
+        view = self.view
+        if view.basis is None:
+            codes = view.seen.map("project", np.eye(self.rows.shape[1]))
+        else:
+            codes = view.codes - view.seen.center
+        chosen = self.usable
+        inverse = self.inverse[chosen]
+        # Each coordinate may be wrong by that much.
+        band = (np.sqrt(codes.shape[1]) + 1) * self.band[chosen]
+        single = self.rows.dtype
+        units = (codes[chosen] * inverse[:, None]).astype(single)
+        outside = np.sqrt(view.outside[chosen] * inverse**2 + 2 * band).astype(single)
+        band = (band + 2.0**-22 * (single == np.float32)).astype(single)
+
+        def work(start: int) -> Array:
+            place = slice(start, start + step)
+            cosines = np.abs(units[place] @ units.T)
+            slack = np.outer(outside[place], outside)
+            slack += band[place, None]
+            slack += band
+            guess = np.count_nonzero(cosines < self.cosine, axis=1)
+            high = np.count_nonzero(cosines - slack < self.cosine, axis=1)
+            cosines += slack
+            return np.array([np.count_nonzero(cosines < self.cosine, axis=1), high, guess])
+
+        step = max(1, TILE // len(units))
+        with Crew() as crew:
+            counts = np.hstack(crew.each(work, range(0, len(units), step)))
+        out = np.full((3, len(chosen)), np.inf)
+        out[:, chosen] = counts
+        return out[0], out[1], out[2]
+
+    def count(self, group: Array) -> tuple[Array, Array]:
+        """Least and largest count of some rows, from products with all rows."""
+        units = self._units(self.rows, group)
+        low, high = self.rows.sum(_count, units, self.cosine, along=self._along)
+        return low, high
+
+    def count_all(self, report: Callable[[int], object]) -> tuple[Array, Array]:
+        """Least and largest count of all rows, from the product of each pair."""
+        rows, counts = self.rows, np.zeros((len(self.usable), 2))
+        wide = issubclass(rows.block_kind, WideBlock)
+        # (x - m)'(y - m) is (x - m)'y less (x - m)'m, so y may stay where it is.
+        shifts = rows.map("project", rows.center[:, None] * wide)[:, 0]
+        # Rounding of both rows, seen from the origin, as a product of one number for each.
+        center = float(np.linalg.norm(rows.center)) * wide
+        least = float(rounding(rows, np.zeros(1))[0])
+        doubts = np.sqrt(4 * least) * (1 + center * self.inverse)
+        along = (self.usable, self.inverse, doubts, shifts)
+        for first, (start, stop) in enumerate(rows.bounds):
+            others = rows.read(start, stop)
+            if not wide:
+                others = rows.block_kind(others, rows.center, rows.dtype).dense()
+            group = (self.inverse[start:stop], doubts[start:stop])
+            ours, theirs = rows.map(
+                _count_both, others, *group, self.cosine, along=along, first=first
+            )
+            counts[start:stop] += ours.reshape(-1, stop - start, 2).sum(axis=0)
+            counts[stop:] += theirs[stop - start :]
+            report(stop)
+        counts[~self.usable] = np.inf
+        return counts[:, 0], counts[:, 1]
+
+    def best(self, contenders: Array) -> int:
+        """The winner among rows whose counts rounding could not tell apart."""
+        if len(contenders) == 1:
+            return int(contenders[0])
+        counts, sums, slack = self._in_groups(self.rows, contenders, _settle, self._along)
+        sums[counts > counts.min()] = -np.inf
+        tied = sums + slack >= np.max(sums - slack)
+        if np.count_nonzero(tied) == 1:
+            return int(contenders[np.argmax(tied)])
+        contenders, exact = contenders[tied], self._exact_rows()
+        inverse = directed(np.sqrt(exact.map("square_norms")), self.rows.floor)[1]
+        (sums,) = self._in_groups(exact, contenders, _sum_kept, (self.usable, inverse))
+        tied = sums >= sums.max() - NEAR_TIE * len(self.usable)
+        return int(contenders[np.argmax(tied)])
+
+    def _in_groups(
+        self, rows: Rows, contenders: Array, function: Any, along: tuple[Array, ...]
+    ) -> list[Array]:
+        """Sums over all rows of a function of some directions, in double precision."""
+        size = max(1, self.group_size // 2)
+        results = []
+        for at in range(0, len(contenders), size):
+            units = self._units(self._exact_rows(), contenders[at : at + size])
+            results.append(rows.sum(function, units, self.cosine, along=along))
+        return [np.concatenate(parts) for parts in zip(*results, strict=True)]
+
+    def within(self, anchor: int) -> Array:
+        """Rows within the largest angle of the anchor, and those without a direction."""
+        unit = row(self._exact_rows(), anchor)
+        unit /= np.linalg.norm(unit)
+        kept: Array = self.rows.map(_within, unit, self.cosine, along=self._along)
+        return kept
+
+    def _exact_rows(self) -> Rows:
+        exact = self.rows.precise()
+        if issubclass(exact.block_kind, DenseBlock):
+            exact.block_kind = DenseBlock
+        return exact
+
+    def _units(self, rows: Rows, group: Array) -> Array:
+        chosen = np.zeros(len(self.usable), dtype=bool)
+        chosen[group] = True
+        units: Array = rows.map(_units, along=(chosen, self.usable))
+        return units
+
+
+def rounding(rows: Rows, inverse: Array) -> Array:
+    """Bound on the rounding error of a cosine with each row, in any order of summation."""
+    unit = 2.0 ** (-24 if rows.dtype == np.float32 else -53)
+    d = rows.shape[1]
+    # Where the centre is subtracted after a product, the error grows with its length.
+    center = 2 * float(np.linalg.norm(rows.center)) * inverse
+    if rows.block_kind is DenseBlock:
+        bound = (d + 8) * np.ones_like(inverse)
+    elif issubclass(rows.block_kind, WideBlock):
+        n_terms = min(d, 4 * FEATURES)
+        bound = (n_terms + d / 256 + 8) * (1 + center) + n_terms / 2
+    else:
+        bound = (d + 8) * (1 + center) ** 2
+    return unit * bound
+
+
+def _units(block: Any, chosen: Array, usable: Array) -> Array:
+    """Directions of the chosen rows."""
+    units: Array = type(block)(block.block[chosen], block.center, block.dtype).dense()
+    lengths = np.sqrt(square_norms(units))
+    scales = np.where(usable[chosen], 1 / np.where(lengths > 0, lengths, 1.0), 0.0)
+    units *= scales[:, None].astype(units.dtype)
+    return units
+
+
+def _doubtless(
+    block: Any, usable: Array, inverse: Array, band: Array, units: Array, cosine: float
+) -> tuple[Array, Array]:
+    """Pairs of rows and units that are surely far apart, and pairs that may be."""
+    cosines = np.abs(block.project(units.T))
+    limits = cosine / np.where(usable, inverse, 1.0)
+    doubt = band / np.where(usable, inverse, 1.0)
+    # Comparing products with a limit for each row saves dividing all of them.
+    low = np.where(usable, limits - doubt, -1.0).astype(cosines.dtype)
+    high = np.where(usable, limits + doubt, -1.0).astype(cosines.dtype)
+    return cosines < low[:, None], cosines < high[:, None]
+
+
+def _count(
+    block: Any, usable: Array, inverse: Array, band: Array, units: Array, cosine: float
+) -> tuple[Array, Array]:
+    sure, possible = _doubtless(block, usable, inverse, band, units, cosine)
+    return np.count_nonzero(sure, axis=0), np.count_nonzero(possible, axis=0)
+
+
+def _count_both(
+    block: Any,
+    usable: Array,
+    inverse: Array,
+    doubts: Array,
+    shifts: Array,
+    others: Array,
+    their_inverse: Array,
+    their_doubts: Array,
+    cosine: float,
+) -> tuple[Array, Array]:
+    """Far rows of each of the others, and far others of each row: at least and at most."""
+    cosines = block.project(others.T)
+    cosines -= shifts[:, None].astype(cosines.dtype)
+    cosines *= inverse[:, None].astype(cosines.dtype)
+    cosines *= their_inverse.astype(cosines.dtype)
+    np.abs(cosines, out=cosines)
+    doubt = np.outer(doubts, their_doubts).astype(cosines.dtype)
+    both = usable[:, None] & (their_inverse > 0)
+    far = [both & (cosines < cosine - doubt), both & (cosines < cosine + doubt)]
+    ours, theirs = (
+        np.column_stack([np.count_nonzero(pairs, axis=axis) for pairs in far]) for axis in (0, 1)
+    )
+    return ours, theirs
+
+
+def _settle(
+    block: Any, usable: Array, inverse: Array, band: Array, units: Array, cosine: float
+) -> tuple[Array, Array, Array]:
+    """Far rows of each unit, and the sum of absolute cosines with the others, give or take."""
+    cosines = np.abs(block.project(units.T)).astype(np.float64) * inverse[:, None]
+    near = np.abs(cosines - cosine) <= band[:, None]
+    doubtful = np.flatnonzero(near.any(axis=1) & usable)
+    rows = block.take(doubtful)
+    lengths = np.sqrt(square_norms(rows))
+    cosines[doubtful] = np.abs(rows @ units.T) / lengths[:, None]
+    far = (cosines < cosine) & usable[:, None]
+    kept = ~far & usable[:, None]
+    sums = np.where(kept, cosines, 0.0).sum(axis=0)
+    return np.count_nonzero(far, axis=0), sums, np.where(kept, band[:, None], 0.0).sum(axis=0)
+
+
+def _sum_kept(
+    block: Any, usable: Array, inverse: Array, units: Array, cosine: float
+) -> tuple[Array]:
+    """The sum of absolute cosines of each unit with the rows that are not far."""
+    cosines = np.abs(block.project(units.T)[usable]) * inverse[usable, None]
+    return (np.where(cosines < cosine, 0.0, cosines).sum(axis=0),)
+
+
+def _within(
+    block: Any, usable: Array, inverse: Array, band: Array, unit: Array, cosine: float
+) -> Array:
+    sure, possible = _doubtless(block, usable, inverse, band, unit[None], cosine)
+    far = sure[:, 0]
+    doubtful = np.flatnonzero(far != possible[:, 0])
+    rows = block.take(doubtful)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    far[doubtful] = np.abs(rows @ unit) < cosine * lengths
+    return ~far

@@ -1,0 +1,364 @@
+"""Extreme eigenvectors of one symmetric operator, and the embeddings that are made of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from scipy.sparse import csgraph
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from robustpca.engine.linalg import Array, orthonormal, square_norms
+from robustpca.parts.entry_losses import GraphSmoothness, row_shrink
+
+Product = Callable[[Array], Array]
+
+# Up to this size all products are formed and the matrix is decomposed.
+DENSE_SIZE = 500
+# Eigenvalues that differ by less are one and the same.
+SAME = 1e-9
+# Accuracy of eigenvectors that the next pass of a loop will change anyway.
+ROUGH = 1e-6
+
+
+def largest_eigenvectors(
+    product: Product,
+    size: int,
+    count: int,
+    against: Array | None = None,
+    *,
+    start: Array | None = None,
+) -> tuple[Array, Array]:
+    """Largest eigenvalues of a symmetric operator, in decreasing order, and their vectors.
+
+    Parameters
+    ----------
+    product : callable
+        Multiplies the operator by a block of columns. Its eigenvalues must lie in [-1, 1].
+    size : int
+        Number of rows of the operator.
+    count : int
+        How many eigenvectors to find.
+    against : ndarray of shape (size, n_fixed), default=None
+        Orthonormal columns; the operator is restricted to what is at right angles to them.
+    start : ndarray of shape (size, count), default=None
+        Eigenvectors of an operator nearby. A large problem is then solved to six digits only.
+
+    Returns
+    -------
+    values : ndarray of shape (count,)
+        Eigenvalues.
+    vectors : ndarray of shape (size, count)
+        Orthonormal eigenvectors, one per column.
+    """
+    fixed = np.zeros((size, 0)) if against is None else against
+    if size <= DENSE_SIZE or 4 * count >= size:
+        return _dense(product, size, count, fixed)
+    if start is not None:
+        return _lanczos(product, size, count, fixed, start=start, tol=ROUGH)
+    values, vectors = _lanczos(product, size, count, fixed)
+    # From one starting vector Lanczos sees one vector of a multiple eigenvalue, and finds the
+    # others by rounding error or not at all. So what is left is asked for its largest.
+    while True:
+        held = np.hstack([fixed, vectors])
+        if _lanczos(product, size, 1, held, tol=ROUGH)[0][0] <= values[-1] + SAME:
+            return values, vectors
+        value, vector = _lanczos(product, size, 1, held)
+        order = np.argsort(-np.append(values, value), kind="stable")[:count]
+        values = np.append(values, value)[order]
+        vectors = np.hstack([vectors, vector])[:, order]
+
+
+def _dense(product: Product, size: int, count: int, fixed: Array) -> tuple[Array, Array]:
+    matrix = _restricted(product, fixed)(np.eye(size))
+    matrix = (matrix + matrix.T) / 2
+    chosen = (size - count, size - 1)
+    values, vectors = linalg.eigh(matrix, subset_by_index=chosen, check_finite=False)
+    return values[::-1], vectors[:, ::-1]
+
+
+def _lanczos(
+    product: Product,
+    size: int,
+    count: int,
+    fixed: Array,
+    *,
+    start: Array | None = None,
+    tol: float = 0.0,
+) -> tuple[Array, Array]:
+    inside = _restricted(product, fixed)
+
+    # One more than the operator, so that no vector is sent to zero.
+    def shifted(q: Array) -> Array:
+        return q + inside(q.reshape(-1, 1)).reshape(q.shape)
+
+    operator = LinearOperator((size, size), matvec=shifted, dtype=np.float64)
+    begin = np.random.default_rng(0).standard_normal(size)
+    # Where eigenvalues crowd, twice as many vectors as is usual save products.
+    width = max(4 * count, 40)
+    if start is not None:
+        # Eigenvectors alone would leave the others out of the space that is built from them.
+        begin = start.sum(axis=1) + begin * (1e-3 / np.sqrt(size))
+        width = max(2 * count + 1, 20)
+    values, vectors = eigsh(operator, count, which="LA", v0=begin, tol=tol, ncv=min(width, size))
+    return values[::-1] - 1, vectors[:, ::-1]
+
+
+def _restricted(product: Product, fixed: Array) -> Product:
+    """The operator at right angles to ``fixed``, whose own directions come last of all."""
+    if fixed.shape[1] == 0:
+        return product
+
+    def inside(A: Array) -> Array:
+        held = fixed.T @ A
+        image = product(A - fixed @ held)
+        return image - fixed @ (fixed.T @ image + 2 * held)
+
+    return inside
+
+
+def largest_eigenvalue(laplacian: Any) -> float:
+    """Largest eigenvalue of a Laplacian, to rounding error."""
+    bound = float(abs(laplacian).sum(axis=1).max())
+    if bound == 0:
+        return 0.0
+    values, _ = largest_eigenvectors(lambda A: laplacian @ A / bound, laplacian.shape[0], 1)
+    return bound * float(values[0])
+
+
+def largest_square(X: Array) -> float:
+    """Square of the largest singular value."""
+    total = float(np.vdot(X, X))
+    if total == 0:
+        return 0.0
+    tall = X if len(X) >= X.shape[1] else X.T
+    values, _ = largest_eigenvectors(lambda A: tall.T @ (tall @ A) / total, tall.shape[1], 1)
+    return total * float(values[0])
+
+
+def graph_weight(X: Array, laplacian: Any, beta: float) -> float:
+    """Weight of the graph at which its share of both terms, each of norm one, is ``beta``."""
+    largest = largest_eigenvalue(laplacian) if beta > 0 else 0.0
+    return beta / (1 - beta) * largest_square(X) / largest if largest > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Orthonormal columns ``codes`` and ``loadings``, whose product is near the data."""
+
+    codes: Array
+    loadings: Array
+
+
+def graph_embedding(
+    X: Array,
+    laplacian: Any,
+    count: int,
+    weight: float,
+    *,
+    against: Array | None = None,
+    start: Array | None = None,
+) -> Embedding:
+    """Minimise ``|X - Q B|^2 + weight tr(Q' L Q)`` over ``B`` and ``Q`` with ``Q' Q = I``.
+
+    The columns of Q are the first eigenvectors of ``weight L - X X'``, least eigenvalue first;
+    with ``against``, among those at right angles to its columns.
+    """
+    bound = float(np.vdot(X, X)) + weight * float(abs(laplacian).sum(axis=1).max())
+    scale = 1 / bound if bound > 0 else 0.0
+
+    def product(A: Array) -> Array:
+        return scale * (X @ (X.T @ A)) - (scale * weight) * (laplacian @ A)
+
+    _, codes = largest_eigenvectors(product, len(X), count, against, start=start)
+    return Embedding(codes, codes.T @ X)
+
+
+def roughness(codes: Array, laplacian: Any) -> float:
+    """The trace of ``Q' L Q``: how much neighbours differ."""
+    return float(np.vdot(codes, laplacian @ codes))
+
+
+# How the penalty grows from pass to pass, and up to where.
+GROWTH, LARGEST_PENALTY = 1.05, 1e10
+# Residual norms below this share of a usual row count the same in polishing the loadings.
+SHORTEST = 1e-9
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a callback is told after each pass; the objective is the least so far."""
+
+    iteration: int
+    objective: float
+    change: float
+    phase: str
+
+    @property
+    def detail(self) -> str:
+        """The rest of a progress line."""
+        return self.phase
+
+
+@dataclass(frozen=True)
+class RobustEmbedding:
+    """The best pair that was met, and how the search went."""
+
+    best: Embedding
+    objective: Array
+    n_iter: int
+    converged: bool
+    change: float
+
+
+class RobustSearch:
+    """Minimise the sum of the row norms of ``X - Q B`` plus ``weight tr(Q' L Q)``, ``Q' Q = I``.
+
+    The problem is not convex, and no pass is sure to lower the objective: the best pair that
+    was met is kept. The search begins at the best of the solutions for squared errors with the
+    weights ``starts``. The norm of a usual row is ``unit``.
+    """
+
+    def __init__(
+        self,
+        X: Array,
+        laplacian: Any,
+        count: int,
+        weight: float,
+        *,
+        starts: Sequence[float],
+        against: Array | None,
+        unit: float,
+    ) -> None:
+        self.X, self.laplacian, self.weight, self.against = X, laplacian, weight, against
+        self.penalty, self.shortest = 1 / unit, SHORTEST * unit
+        self.size = max(float(np.linalg.norm(X)), np.finfo(np.float64).tiny)
+        self.least = np.inf
+        for start in starts:
+            self._weigh(graph_embedding(X, laplacian, count, start, against=against))
+        self.pair = self.best
+        self.errors = X - self.best.codes @ self.best.loadings
+        self.dual = np.zeros_like(X)
+
+    def run(self, tol: float, max_iter: int, watch: Callable[[Step], object]) -> RobustEmbedding:
+        """Split until both parts agree; then polish the loadings of the best pair."""
+        history, change = [self.least], np.inf
+        phases = {"splitting": self.split, "polishing": self.polish}
+        waiting = list(phases)
+        while waiting and len(history) <= max_iter:
+            change = phases[waiting[0]]()
+            history.append(self.least)
+            watch(Step(len(history) - 1, self.least, change, waiting[0]))
+            if change <= tol:
+                waiting.pop(0)
+        return RobustEmbedding(self.best, np.array(history), len(history) - 1, not waiting, change)
+
+    def split(self) -> float:
+        """One pass of the augmented Lagrangian method; by how much both parts still disagree."""
+        count = self.pair.codes.shape[1]
+        target = self.X - self.errors + self.dual
+        self.pair = graph_embedding(
+            target,
+            self.laplacian,
+            count,
+            2 * self.weight / self.penalty,
+            against=self.against,
+            start=self.pair.codes,
+        )
+        apart = self._weigh(self.pair) + self.dual
+        self.errors = row_shrink(apart, 1 / self.penalty)
+        moved = apart - self.errors
+        change = float(np.linalg.norm(moved - self.dual)) / self.size
+        # The multiplier is the penalty times this, and does not change when the penalty does.
+        grown = min(GROWTH * self.penalty, LARGEST_PENALTY)
+        self.dual, self.penalty = moved * (self.penalty / grown), grown
+        return change
+
+    def polish(self) -> float:
+        """Reweight the rows and fit the loadings anew; the relative decrease of the objective."""
+        before, codes = self.least, self.best.codes
+        norms = np.sqrt(square_norms(self.X - codes @ self.best.loadings))
+        roots = 1 / np.sqrt(np.maximum(norms, self.shortest))[:, None]
+        loadings = linalg.lstsq(roots * codes, roots * self.X, check_finite=False)[0]
+        self._weigh(Embedding(codes, loadings))
+        return (before - self.least) / max(before, np.finfo(np.float64).tiny)
+
+    def _weigh(self, pair: Embedding) -> Array:
+        """Keep the pair if it is the best so far; what it leaves of the data."""
+        apart = self.X - pair.codes @ pair.loadings
+        value = float(np.sqrt(square_norms(apart)).sum())
+        value += self.weight * roughness(pair.codes, self.laplacian)
+        if value < self.least:
+            self.least, self.best = value, pair
+        return apart
+
+
+def smooth_factors(X: Array, laplacian: Any, count: int, smoothness: float) -> tuple[Array, Array]:
+    """Minimise ``|X - Z V'|^2 + smoothness tr(Z' L Z)`` over ``Z`` and ``V`` with ``V' V = I``.
+
+    With Z eliminated, V are the first eigenvectors of ``X' (I + smoothness L)^-1 X``. Returns
+    their rows ``V'`` and ``Z``.
+    """
+    total = float(np.vdot(X, X)) or 1.0
+    term = GraphSmoothness(laplacian, smoothness / 2)
+
+    def smooth(A: Array) -> Array:
+        return term.prox(A, 1.0)
+
+    if len(X) >= X.shape[1]:
+        coordinates, turn = X, None
+    else:
+        # Rows span no more directions than there are rows: as many coordinates will do.
+        turn, coordinates = linalg.qr(X.T, mode="economic", check_finite=False)
+        coordinates = np.ascontiguousarray(coordinates.T)
+
+    def product(A: Array) -> Array:
+        return coordinates.T @ smooth(coordinates @ A) / total
+
+    _, axes = largest_eigenvectors(product, coordinates.shape[1], count)
+    components = (axes if turn is None else turn @ axes).T
+    return components, smooth(X @ components.T)
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Solutions of ``(D - A) y = l D y``, least l first; rows of isolated vertices are zero."""
+
+    values: Array
+    vectors: Array
+    n_parts: int
+
+
+def joined_vertices(adjacency: Any) -> Array:
+    """Mask of the vertices that have an edge."""
+    return np.asarray(adjacency.sum(axis=1, dtype=np.float64) > 0).ravel()
+
+
+def normalized_cuts(adjacency: Any, count: int) -> Cuts:
+    """First eigenvectors of the generalised problem of a graph, with ``Y' D Y = I``.
+
+    Those of eigenvalue zero are constant on each connected part of the graph, and the first of
+    all is constant. Should there be more parts than vectors, the largest are told apart.
+    """
+    joined = joined_vertices(adjacency)
+    graph = adjacency[joined][:, joined].astype(np.float64)
+    roots = np.sqrt(graph.sum(axis=1))
+    n_parts, part = csgraph.connected_components(graph, directed=False)
+    by_volume = np.argsort(-np.bincount(part, roots**2), kind="stable")
+    # One of the parts follows from the others and the constant.
+    n_known = min(n_parts, count)
+    known = np.column_stack([np.ones(len(part)), *(part == k for k in by_volume[: n_known - 1])])
+    found = orthonormal(roots[:, None] * known)
+    values = np.zeros(n_known)
+    if n_known < count:
+
+        def product(A: Array) -> Array:
+            return (graph @ (A / roots[:, None])) / roots[:, None]
+
+        more, vectors = largest_eigenvectors(product, len(roots), count - n_known, found)
+        values = np.append(values, np.clip(1 - more, 0.0, 2.0))
+        found = np.hstack([found, vectors])
+    vectors = np.zeros((len(joined), count))
+    vectors[joined] = found / roots[:, None]
+    return Cuts(values, vectors, int(n_parts))

@@ -1,0 +1,236 @@
+"""Low-rank parts of new rows, given what was learned: a small robust problem for each row.
+
+Rows are independent of each other, and so is when each of them is done: a row gets the same
+scores whatever other rows come with it.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+
+from robustpca.engine.linalg import Array
+from robustpca.engine.neighbors import nearest_neighbors
+from robustpca.engine.svt import TILE_ROWS
+from robustpca.engine.threads import Crew, compiled
+from robustpca.parts.entry_losses import EntryLoss
+from robustpca.solvers.splitting import update
+
+RELAXATION = 1.8
+# When the penalty of a row may still be balanced: in these iterations.
+BALANCED = frozenset(range(20, 400, 20))
+
+
+@dataclass(frozen=True)
+class RowProblem:
+    """Minimise ``loss(x - l) + z' ridge z / 2 + linear' z`` over ``l = mean + z basis``.
+
+    The rows of ``basis`` are orthonormal; ``penalty`` is where the splitting starts.
+    """
+
+    mean: Array
+    basis: Array
+    ridge: Array
+    linear: Array
+    loss: EntryLoss
+    penalty: float
+
+    def solve(
+        self,
+        X: Array,
+        weights: Array | None = None,
+        pulls: Array | None = None,
+        *,
+        tol: float = 1e-8,
+        max_iter: int = 2000,
+    ) -> Array:
+        """Scores of the rows of ``X``; entries that are NaN are left out.
+
+        With ``weights`` and ``pulls``, each row also pays ``weight * |z|^2 / 2 - pull' z``.
+        """
+        values, turn = linalg.eigh(self.ridge) if len(self.basis) else (np.zeros(0), self.ridge)
+        n = len(X)
+        weights = np.zeros(n) if weights is None else weights
+        linear = np.zeros_like(X, shape=(n, len(self.basis))) + self.linear
+        if pulls is not None:
+            linear = linear - pulls
+        curves = np.maximum(values, 0.0) + weights[:, None]
+        solver = _Rows(self, turn.T @ self.basis, tol, max_iter)
+        places = [slice(at, at + TILE_ROWS) for at in range(0, n, TILE_ROWS)]
+        with Crew() as crew:
+            parts = crew.each(lambda p: solver.run(X[p], curves[p], linear[p] @ turn), places)
+        return np.concatenate(parts) @ turn.T if parts else np.zeros((0, len(self.basis)))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    problem: RowProblem
+    basis: Array
+    tol: float
+    max_iter: int
+
+    def run(self, X: Array, curves: Array, linear: Array) -> Array:
+        """Douglas-Rachford splitting on a tile of rows, each with a penalty of its own."""
+        mean, loss = self.problem.mean, self.problem.loss
+        codes = np.zeros(linear.shape)
+        X = np.ascontiguousarray(X, np.float64)
+        A = np.where(np.isnan(X), mean, X)
+        norms = np.sqrt(np.nansum(X**2, axis=1))
+        rows = np.arange(len(X))
+        penalty = np.full(len(X), self.problem.penalty)
+        decay, primal = np.ones(len(X)), np.zeros(len(X))
+        kernel = compiled(update)
+        for iteration in range(1, self.max_iter + 1):
+            pulled = penalty[:, None] * ((A - mean) @ self.basis.T) - linear
+            fresh = pulled / (penalty[:, None] + curves)
+            moved = np.linalg.norm(fresh - codes[rows], axis=1)
+            codes[rows] = fresh
+            if iteration in BALANCED:
+                factor = balance(RELAXATION * primal, moved)
+                penalty, decay = penalty * factor, 1 / factor
+            sums = np.empty((len(rows), 3))
+            slope, bound = (np.full(len(rows), v) for v in loss.dual_map(1 / penalty))
+            low = mean + fresh @ self.basis
+            kernel(X, A, low, decay, slope, bound, RELAXATION, loss.knee, loss.curvature, sums)
+            primal, dual = np.sqrt(sums[:, 0]), np.sqrt(sums[:, 1])
+            decay = np.ones(len(rows))
+            # A row that is matched exactly has no multipliers to be compared with.
+            open_rows = primal > self.tol * np.clip(dual, 1e-3 * norms, norms)
+            if not open_rows.all():
+                X, A, rows, norms = X[open_rows], A[open_rows], rows[open_rows], norms[open_rows]
+                penalty, decay, primal = penalty[open_rows], decay[open_rows], primal[open_rows]
+                curves, linear = curves[open_rows], linear[open_rows]
+            if not len(rows):
+                break
+        return codes
+
+
+def balance(step: Array, moved: Array) -> Array:
+    """Factors on penalties that make multipliers and scores travel equally far.
+
+    A step of the splitting is shared out between the two at right angles, so how far the scores
+    ``moved`` tells the rest. Factors near one are not worth the disturbance.
+    """
+    least = 1e-6 * step + np.finfo(np.float64).tiny
+    ratio = np.sqrt(np.maximum(step**2 - moved**2, 0.0)) / np.maximum(moved, least)
+    factor = np.clip(np.sqrt(ratio), 0.25, 4.0)
+    return np.where((factor > 1.3) | (factor < 1 / 1.3), factor, 1.0)
+
+
+def smooth_rows(
+    X: Array,
+    loss: EntryLoss,
+    weights: Array,
+    pulls: Array,
+    feature_laplacian: Any,
+    curvature: float,
+    *,
+    tol: float = 1e-8,
+    max_iter: int = 2000,
+) -> Array:
+    """Minimise ``loss(x - u) + weight |u|^2 / 2 - pull' u + u' G u / 2`` for each row.
+
+    ``feature_laplacian`` is G, ``curvature`` a bound on its largest eigenvalue. Each row has
+    its own step, momentum and end, so its answer does not depend on the others.
+    """
+    steps = 1 / np.maximum(weights + curvature, np.finfo(np.float64).tiny)
+    X = X.astype(np.float64)
+    out = np.where(np.isnan(X), steps[:, None] * pulls, X)
+    rows = np.flatnonzero(weights + curvature > 0)
+    X, U, weights, pulls, steps = (A[rows] for A in (X, out, weights, pulls, steps))
+    Y, pace = U.copy(), np.ones(len(rows))
+    for _ in range(max_iter):
+        if not len(rows):
+            break
+        point = Y - steps[:, None] * (weights[:, None] * Y - pulls + Y @ feature_laplacian)
+        slope, bound = (np.full((len(rows), 1), b) for b in loss.dual_map(steps[:, None]))
+        forces = np.clip(slope * (X - point), -bound, bound)
+        ahead = point + np.nan_to_num(forces, nan=0.0)
+        uphill = np.einsum("ij,ij->i", Y - ahead, ahead - U) > 0
+        change = np.linalg.norm(ahead - Y, axis=1)
+        following = np.where(uphill, 1.0, (1 + np.sqrt(1 + 4 * pace**2)) / 2)
+        momentum = np.where(uphill, 0.0, (pace - 1) / following)
+        Y, U, pace = ahead + momentum[:, None] * (ahead - U), ahead, following
+        out[rows] = U
+        going = change > tol * np.maximum(np.linalg.norm(U, axis=1), np.finfo(float).tiny)
+        rows, X, U, Y, pace = rows[going], X[going], U[going], Y[going], pace[going]
+        weights, pulls, steps = weights[going], pulls[going], steps[going]
+    return out
+
+
+@dataclass(frozen=True)
+class TrainingGraph:
+    """What is needed to tie new rows to the graph of the training rows.
+
+    A new row is tied to its nearest training rows, with Gaussian weights. A row that is itself
+    a training row keeps the edges it has.
+    """
+
+    X: Array
+    adjacency: Any
+    laplacian: Any
+    n_neighbors: int
+    normalized: bool
+
+    @cached_property
+    def bandwidth(self) -> float:
+        """Mean distance of some training rows to their nearest neighbours."""
+        chosen = np.unique(np.linspace(0, len(self.X) - 1, min(len(self.X), 500)).astype(int))
+        k = min(self.n_neighbors + 1, len(self.X))
+        squares = nearest_neighbors(self.X[chosen], k, among=self.X)[1]
+        # The nearest of all is the row itself; rows without a common entry are not near.
+        gaps = squares[:, 1:][np.isfinite(squares[:, 1:])]
+        return float(np.sqrt(gaps).mean()) if gaps.size else 0.0
+
+    def ties(self, X: Array) -> tuple[Array, Any]:
+        """Diagonal entry of the Laplacian for each row, and its ties to the training rows.
+
+        The ties are a sparse matrix T; the smoothness of a row l among neighbours M is then
+        ``diagonal |l|^2 - 2 l' (T M)`` and something that does not depend on l.
+        """
+        k = min(self.n_neighbors, len(self.X))
+        # A view, since the search would take the very same array for rows among themselves.
+        indices, squares = nearest_neighbors(X.view(), k, among=self.X)
+        scale = self.bandwidth**2
+        weights = np.exp(-squares / scale) if scale > 0 else np.isfinite(squares).astype(float)
+        degrees = weights.sum(axis=1, dtype=np.float64)
+        diagonal = degrees.copy()
+        if self.normalized:
+            theirs = np.asarray(self.adjacency.sum(axis=1), dtype=np.float64).ravel()[indices]
+            product = degrees[:, None] * theirs
+            weights = np.where(product > 0, weights / np.sqrt(np.where(product > 0, product, 1)), 0)
+            diagonal = weights.any(axis=1).astype(np.float64)
+        starts = np.arange(0, indices.size + 1, k)
+        shape = (len(X), len(self.X))
+        ties = sparse.csr_array((weights.ravel(), indices.ravel(), starts), shape=shape)
+        twins = self._twins(X, indices, squares)
+        known = np.flatnonzero(twins >= 0)
+        if len(known):
+            row = sparse.csr_array(self.laplacian)[twins[known]]
+            diagonal[known] = self.laplacian.diagonal()[twins[known]]
+            own = sparse.csr_array(
+                (diagonal[known], (np.arange(len(known)), twins[known])), shape=row.shape
+            )
+            fresh = np.ones(len(X))
+            fresh[known] = 0
+            place = sparse.csr_array(
+                (np.ones(len(known)), (known, np.arange(len(known)))), shape=(len(X), len(known))
+            )
+            ties = sparse.diags_array(fresh) @ ties + place @ (own - row)
+        return diagonal, ties
+
+    def _twins(self, X: Array, indices: Array, squares: Array) -> Array:
+        """For each row the training row that it is, or -1."""
+        twins = np.full(len(X), -1)
+        for near, gaps in zip(indices.T, squares.T, strict=True):
+            rows = np.flatnonzero((gaps == 0) & (twins < 0))
+            rows = rows[_same(X[rows], self.X[near[rows]])]
+            twins[rows] = near[rows]
+        return twins
+
+
+def _same(first: Array, second: Array) -> Array:
+    equal = (first == second) | (np.isnan(first) & np.isnan(second))
+    return np.asarray(equal.all(axis=1))

@@ -1,0 +1,275 @@
+"""The row engine: whoever holds the rows and whoever works on them, the result is the same."""
+
+import pickle
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from robustpca import EPCA, PCAAN
+from robustpca.engine import rows as engine
+from robustpca.engine.rows import ArrayRows, FileRows, SparseRows, as_dask, fold, lazy_rows
+from robustpca.testing import planted_subspace
+
+da = pytest.importorskip("dask.array")
+h5py = pytest.importorskip("h5py")
+zarr = pytest.importorskip("zarr")
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Cut even small data into many blocks."""
+    monkeypatch.setattr(engine, "BLOCK_BYTES", 1 << 14)
+
+
+@pytest.fixture(name="X")
+def planted(rng):
+    return planted_subspace(rng, 400, 90, 3, n_outliers=60, noise=0.1)[0]
+
+
+@pytest.fixture
+def stored(X, tmp_path):
+    """The same rows as every kind of array that is not held in memory."""
+    np.save(tmp_path / "X.npy", X)
+    with h5py.File(tmp_path / "X.h5", "w") as file:
+        file["X"] = X
+        array = zarr.create_array(str(tmp_path / "X.zarr"), shape=X.shape, dtype=X.dtype)
+        array[:] = X
+        memmap = np.load(tmp_path / "X.npy", mmap_mode="r")
+        yield {
+            "memmap": memmap,
+            "hdf5": file["X"],
+            "zarr": zarr.open_array(str(tmp_path / "X.zarr"), mode="r"),
+            "dask": da.from_array(X, chunks=(77, -1)),
+            "dask over a file": as_dask(memmap),
+        }
+
+
+def same(first, second):
+    """Whether two fits agree to the last bit."""
+    return (
+        np.array_equal(first.components_, second.components_)
+        and np.array_equal(first.mean_, second.mean_)
+        and np.array_equal(first.weights_, second.weights_)
+        and np.array_equal(first.objective_, second.objective_)
+    )
+
+
+@pytest.mark.parametrize("method", [EPCA, PCAAN])
+def test_every_source_gives_the_same_fit_to_the_last_bit(method, X, stored, small_blocks):
+    expected = method(3).fit(X)
+    assert len(ArrayRows(X).bounds) > 10
+    for kind, array in stored.items():
+        model = method(3).fit(array)
+        assert same(model, expected), kind
+        np.testing.assert_array_equal(model.transform(array), expected.transform(X), kind)
+        np.testing.assert_array_equal(model.predict(array), expected.predict(X), kind)
+
+
+@pytest.mark.parametrize("method", [EPCA, PCAAN])
+def test_the_number_of_threads_does_not_change_a_bit(method, X, small_blocks):
+    fits = []
+    for n_threads in (1, 2, 4):
+        with threadpool_limits(n_threads):
+            fits.append(method(3).fit(X))
+    assert same(fits[0], fits[1])
+    assert same(fits[0], fits[2])
+
+
+def test_a_local_cluster_gives_the_same_fit_to_the_last_bit(X, stored, small_blocks):
+    distributed = pytest.importorskip("distributed")
+    expected = [EPCA(3).fit(X), PCAAN(3).fit(X)]
+    # The workers are other processes and have the default block size, but they are told which
+    # rows to work on, so it does not matter.
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        for kind in ("dask", "dask over a file"):
+            assert same(EPCA(3).fit(stored[kind]), expected[0])
+            assert same(PCAAN(3).fit(stored[kind]), expected[1])
+
+
+def _peak_memory():
+    # ru_maxrss would be no good: a new process inherits it from the one that started it.
+    status = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
+def test_an_array_on_disk_four_times_the_worker_memory_is_fitted_within_it(tmp_path, rng):
+    distributed = pytest.importorskip("distributed")
+    limit = 320 << 20
+    n_features, n_samples = 600, 4 * limit // (4 * 600)
+    basis = rng.normal(size=(3, n_features)).astype(np.float32)
+    path = tmp_path / "large.dat"
+    with path.open("wb") as file:
+        for start in range(0, n_samples, 1 << 15):
+            n = min(1 << 15, n_samples - start)
+            block = rng.standard_normal((n, 3), dtype=np.float32) @ basis
+            block[::10] += 30 * rng.standard_normal(n_features, dtype=np.float32)
+            (block + 0.1 * rng.standard_normal(n_features, dtype=np.float32)).tofile(file)
+    X = as_dask(np.memmap(path, np.float32, "r", shape=(n_samples, n_features)))
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, memory_limit=limit, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        model = PCAAN(3, max_iter=2, tol=1.0).fit(X)
+        peaks = client.run(_peak_memory)
+    assert X.nbytes >= 4 * limit - 4 * n_features
+    assert max(peaks.values()) < limit
+    assert model.components_.dtype == np.float32
+
+
+def test_a_fit_from_disk_holds_a_few_blocks_at_a_time(tmp_path, rng, monkeypatch):
+    monkeypatch.setattr(engine, "BLOCK_BYTES", 1 << 20)
+    X = planted_subspace(rng, 20_000, 200, 2, n_outliers=2000, noise=0.1)[0]
+    np.save(tmp_path / "X.npy", X)
+    n_bytes = X.nbytes
+    del X
+    memmap = np.load(tmp_path / "X.npy", mmap_mode="r")
+    with threadpool_limits(2):
+        EPCA(2).fit(memmap[:500])  # imports and caches are not the fit's
+        tracemalloc.start()
+        EPCA(2).fit(memmap)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert n_bytes > 30 << 20
+    # Blocks in flight, and the coordinates of the rows in a view of about forty directions.
+    assert peak < 16 << 20
+
+
+def test_a_task_graph_over_a_file_holds_paths_and_not_data(stored, X):
+    for kind in ("memmap", "hdf5", "zarr"):
+        graph = as_dask(stored[kind]).__dask_graph__()
+        assert len(pickle.dumps(dict(graph))) < X.nbytes / 20
+
+
+def test_a_view_of_a_memmap_is_read_from_its_own_place(stored, X):
+    memmap = stored["memmap"]
+    for view in (memmap[37:], memmap[5:300][20:]):
+        rows = lazy_rows(view)
+        assert isinstance(rows, FileRows)
+        np.testing.assert_array_equal(rows.read(3, 9), view[3:9])
+
+
+def test_a_memmap_whose_rows_are_not_in_the_file_is_read_from_memory(stored, X, tmp_path):
+    assert lazy_rows(stored["memmap"][:, ::2]) is None
+    private = np.load(tmp_path / "X.npy", mmap_mode="c")
+    private[0] = 1e3
+    assert lazy_rows(private) is None
+    changed = X.copy()
+    changed[0] = 1e3
+    assert same(EPCA(3).fit(private), EPCA(3).fit(changed))
+
+
+def test_reading_from_a_file_leaves_nothing_mapped(stored):
+    block = lazy_rows(stored["memmap"]).read(0, 10)
+    assert not isinstance(block, np.memmap)
+    assert block.base is None or not isinstance(block.base, np.memmap)
+
+
+def test_bounds_depend_on_the_shape_alone_and_cover_every_row_once(monkeypatch):
+    monkeypatch.setattr(engine, "BLOCK_BYTES", 1000)
+    for n in (1, 2, 7, 100, 1001):
+        bounds = ArrayRows(np.zeros((n, 3))).bounds
+        assert [start for start, _ in bounds[1:]] == [stop for _, stop in bounds[:-1]]
+        assert bounds[0][0] == 0
+        assert bounds[-1][1] == n
+        sizes = [stop - start for start, stop in bounds]
+        assert max(sizes) - min(sizes) <= 1
+        assert max(sizes) * 24 <= 1000 + 24
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 13])
+def test_fold_adds_in_a_tree_of_fixed_shape(n):
+    tree = fold([str(i) for i in range(n)], lambda a, b: f"({a}{b})")
+    assert tree.replace("(", "").replace(")", "") == "".join(map(str, range(n)))
+    if n == 5:
+        assert tree == "(((01)(23))4)"
+
+
+def test_sums_hold_few_parts_at_a_time():
+    alive, most = 0, 0
+
+    def parts():
+        nonlocal alive, most
+        for _ in range(1024):
+            alive += 1
+            most = max(most, alive)
+            yield 1
+
+    def add(a, b):
+        nonlocal alive
+        alive -= 1
+        return a + b
+
+    assert fold(parts(), add) == 1024
+    assert most <= 12
+
+
+def test_float32_sums_are_kept_in_double_precision(rng, small_blocks):
+    X = (1e4 + rng.normal(size=(5000, 40))).astype(np.float32)
+    rows = ArrayRows(X).settled()
+    total, gram = rows.sum("weighted_gram")
+    exact = X.astype(np.float64) - rows.center
+    assert total.dtype == gram.dtype == np.float64
+    np.testing.assert_allclose(gram, exact.T @ exact, rtol=1e-5, atol=1e-3)
+
+
+def test_the_same_rows_sparse_and_dense_give_the_same_fit(rng):
+    X = rng.normal(size=(300, 120)) * (rng.random((300, 120)) < 0.2)
+    dense = EPCA(4, tol=1e-12).fit(X)
+    thin = EPCA(4, tol=1e-12).fit(sparse.csr_matrix(X))
+    assert isinstance(SparseRows(sparse.csr_matrix(X)).read(0, 3), sparse.csr_matrix)
+    np.testing.assert_allclose(thin.objective_[-1], dense.objective_[-1], rtol=1e-9)
+    np.testing.assert_allclose(thin.components_, dense.components_, atol=1e-5)
+
+
+def test_sparse_input_is_never_made_dense(rng):
+    # Dense, this would take 480 MB.
+    X = sparse.random(1000, 60_000, density=1e-4, format="csr", random_state=0)
+    tracemalloc.start()
+    EPCA(2, max_iter=3, tol=1.0).fit(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100 << 20
+
+
+def test_a_dask_array_chunked_by_columns_is_refused_with_the_remedy(X):
+    with pytest.raises(ValueError, match=r"3 chunks along its columns.*rechunk"):
+        EPCA(2).fit(da.from_array(X, chunks=(100, 30)))
+
+
+def test_a_dask_array_of_unknown_length_is_refused_with_the_remedy(X):
+    array = da.from_array(X, chunks=(100, -1))
+    with pytest.raises(ValueError, match="compute_chunk_sizes"):
+        EPCA(2).fit(array[array[:, 0] > 0])
+
+
+@pytest.mark.parametrize("shape", [(400, 90), (100, 40), (90, 150), (300, 400)])
+def test_bad_numbers_on_disk_are_found(shape, tmp_path, rng):
+    X = rng.normal(size=shape)
+    X[23, 7] = np.nan
+    np.save(tmp_path / "bad.npy", X)
+    with pytest.raises(ValueError, match="contains NaN"):
+        EPCA(2).fit(np.load(tmp_path / "bad.npy", mmap_mode="r"))
+
+
+def test_as_dask_refuses_what_is_not_on_disk(X):
+    with pytest.raises(TypeError, match=r"as_dask takes.*not ndarray"):
+        as_dask(X)
+
+
+def test_new_rows_on_disk_must_have_the_right_width(X, stored):
+    model = EPCA(2).fit(stored["zarr"])
+    assert model.n_features_in_ == 90
+    with pytest.raises(ValueError, match="X has 45 features, but EPCA is expecting 90"):
+        model.transform(da.from_array(X[:, ::2], chunks=(100, -1)))

@@ -1,0 +1,64 @@
+"""Life after a fit, for models whose scores are not along an orthonormal basis."""
+
+import numpy as np
+import pytest
+
+from robustpca.models.base import ObliqueModel
+from robustpca.testing import planted_subspace
+
+
+class Planted(ObliqueModel):
+    """Knows its loadings beforehand."""
+
+    def __init__(self, n_components=None, *, loadings=None):
+        self.n_components = n_components
+        self.loadings = loadings
+
+    def _fit(self, rows):
+        X = rows.whole()
+        mean = X.mean(axis=0)
+        basis = np.linalg.qr(self.loadings.T)[0]
+        codes = (X - mean) @ basis
+        residuals = np.sum((X - mean - codes @ basis.T) ** 2, axis=1)
+        self._keep(
+            rows,
+            mean,
+            self.loadings,
+            residuals=residuals,
+            sample_weights=np.ones(len(X)),
+            variances=codes.var(axis=0),
+            total=X.var(axis=0).sum(),
+            floor=0.0,
+        )
+        self.loadings_ = self.loadings
+        self.converged_ = True
+
+
+@pytest.fixture(name="fitted")
+def oblique(rng):
+    X, basis, _ = planted_subspace(rng, noise=0.1)
+    mixing = rng.normal(size=(len(basis), len(basis)))
+    return Planted(4, loadings=mixing @ basis).fit(X), X
+
+
+def test_reconstruction_is_the_orthogonal_projection_on_the_span(fitted):
+    model, X = fitted
+    basis = np.linalg.qr(model.loadings.T)[0]
+    expected = model.mean_ + (X - model.mean_) @ basis @ basis.T
+    np.testing.assert_allclose(model.reconstruct(X), expected)
+    np.testing.assert_allclose(
+        model.orthogonal_distances(X), np.linalg.norm(X - expected, axis=1), rtol=1e-10
+    )
+
+
+def test_scores_of_a_point_of_the_subspace_are_those_it_was_made_of(fitted, rng):
+    model, _ = fitted
+    scores = rng.normal(size=(7, 4))
+    np.testing.assert_allclose(model.transform(model.inverse_transform(scores)), scores)
+
+
+def test_score_distances_do_not_depend_on_how_oblique_the_loadings_are(fitted):
+    model, X = fitted
+    straight = Planted(4, loadings=np.linalg.qr(model.loadings.T)[0].T).fit(X)
+    np.testing.assert_allclose(model.score_distances(X), straight.score_distances(X))
+    assert np.median(model.score_distances(X)) == pytest.approx(2.0, abs=0.3)

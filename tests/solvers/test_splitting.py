@@ -1,0 +1,784 @@
+"""Splitting loops reach the optimum that they promise, and find what was planted."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from mixtures import planted
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from robustpca.engine.threads import Crew, compiled
+from robustpca.parts.entry_losses import (
+    GraphSmoothness,
+    HuberNorm,
+    L1Norm,
+    SquaredNorm,
+    singular_value_threshold,
+    soft_threshold,
+)
+from robustpca.parts.graphs import knn_graph, laplacian
+from robustpca.solvers.splitting import (
+    Balanced,
+    Growing,
+    harvest,
+    largest_entry,
+    mean_size,
+    observed_norm,
+    split,
+    update,
+)
+
+both = pytest.mark.parametrize("schedule", [Balanced, Growing])
+
+
+def usual(X):
+    """The loss with the weight of the theory."""
+    return L1Norm(1 / np.sqrt(max(X.shape)))
+
+
+def pursue(X, loss=None, terms=(), *, schedule=Balanced, tol=1e-7, max_iter=5000, **options):
+    loss = usual(X) if loss is None else loss
+    return split(X, loss, terms, schedule=schedule(), tol=tol, max_iter=max_iter, **options)
+
+
+def objective(X, L, loss, terms=()):
+    nuclear = np.linalg.norm(L.astype(np.float64), "nuc")
+    return nuclear + loss.value(X - L) + sum(term.value(L) for term in terms)
+
+
+def optimum(X, loss, terms=()):
+    """The least objective, and where it is, by an interior-point method."""
+    L = cp.Variable(X.shape)
+    error = cp.multiply(~np.isnan(X), np.nan_to_num(X) - L)
+    formulas = {
+        L1Norm: lambda: cp.norm1(error),
+        HuberNorm: lambda: cp.sum(cp.huber(error, loss.threshold)) / (2 * loss.threshold),
+        SquaredNorm: lambda: cp.sum_squares(error) / 2,
+    }
+    cost = cp.normNuc(L) + loss.weight * formulas[type(loss)]()
+    for term in terms:
+        values, vectors = np.linalg.eigh(term.laplacian.toarray())
+        root = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
+        cost += term.weight * cp.sum_squares(root @ L)
+    problem = cp.Problem(cp.Minimize(cost))
+    problem.solve(solver=cp.CLARABEL, tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
+    return problem.value, L.value
+
+
+def relative(found, truth):
+    return np.linalg.norm(found - truth) / np.linalg.norm(truth)
+
+
+class TestOptimum:
+    @pytest.mark.parametrize("missing", [0.0, 0.2])
+    @pytest.mark.parametrize("smooth", [False, True], ids=["plain", "graph"])
+    @pytest.mark.parametrize("shape", [(13, 9), (8, 12)], ids=["tall", "wide"])
+    @pytest.mark.parametrize(
+        "loss", [L1Norm(0.3), HuberNorm(0.3, 0.4), SquaredNorm(0.8)], ids=["l1", "huber", "l2"]
+    )
+    def test_is_the_one_of_an_interior_point_method(self, loss, shape, smooth, missing, rng):
+        X, *_ = planted(rng, shape, 2, noise=0.1, missing=missing)
+        graph = laplacian(knn_graph(rng.normal(size=(shape[0], 2)), 3))
+        terms = [GraphSmoothness(graph, 0.2)] if smooth else []
+        least, where = optimum(X, loss, terms)
+        result = pursue(X, loss, terms, tol=1e-8)
+        assert result.converged
+        L = result.low_rank.dense()
+        found = objective(X, L, loss, terms)
+        assert found == pytest.approx(least, rel=1e-6)
+        assert relative(L, where) < 1e-3
+        # What is said to be missing to the optimum is not less than what is missing.
+        assert result.gap >= (found - least) / found - 1e-9
+        assert result.gap < 1e-6
+        assert result.objective[-1] == pytest.approx(least, rel=1e-5)
+
+    def test_without_smoothness_a_graph_is_not_seen(self, rng):
+        X, *_ = planted(rng, (30, 20), 2, noise=0.1)
+        graph = laplacian(knn_graph(rng.normal(size=(30, 2)), 3))
+        plain, with_term = (pursue(X, terms=t) for t in ([], [GraphSmoothness(graph, 0.0)]))
+        np.testing.assert_allclose(with_term.low_rank.dense(), plain.low_rank.dense(), atol=1e-6)
+
+    def test_two_graphs_are_as_good_as_their_sum(self, rng):
+        X, *_ = planted(rng, (40, 25), 2, noise=0.1)
+        first, second = (laplacian(knn_graph(rng.normal(size=(40, 2)), 3)) for _ in range(2))
+        apart = [GraphSmoothness(first, 0.3), GraphSmoothness(second, 0.6)]
+        together = [GraphSmoothness(0.5 * first + second, 0.6)]
+        results = [pursue(X, terms=terms, tol=1e-9) for terms in (apart, together)]
+        assert all(result.converged for result in results)
+        expected = results[1].low_rank.dense()
+        np.testing.assert_allclose(results[0].low_rank.dense(), expected, atol=1e-5)
+
+    def test_a_strong_graph_makes_neighbours_equal(self, rng):
+        X, *_ = planted(rng, (40, 25), 2, noise=0.1)
+        # Two complete graphs of twenty vertices each.
+        adjacency = sparse.csr_array(np.kron(np.eye(2), np.ones((20, 20))) - np.eye(40))
+        spread = []
+        for weight in (0.1, 1.0, 10.0):
+            term = GraphSmoothness(laplacian(adjacency), weight)
+            result = pursue(X, terms=[term], tol=1e-6)
+            assert result.converged
+            assert result.gap < 1e-5
+            groups = result.low_rank.dense().reshape(2, 20, 25)
+            spread.append(np.abs(groups - groups.mean(axis=1, keepdims=True)).max())
+        # The force that the loss and the nuclear norm can bear is bounded.
+        assert spread[0] > 0.1
+        assert spread[2] < 0.02
+
+    @pytest.mark.parametrize("loss", ["l1", "huber", "little room"])
+    @pytest.mark.parametrize("missing", [0.0, 0.3])
+    @pytest.mark.parametrize("shape", [(200, 120), (120, 200)], ids=["tall", "wide"])
+    def test_of_larger_problems_is_certified(self, shape, missing, loss, rng):
+        X, *_ = planted(rng, shape, 6, noise=0.1, missing=missing)
+        weight = 1 / np.sqrt(200 * (1 - missing))
+        threshold = {"huber": 0.3, "little room": 0.05}.get(loss)
+        loss = L1Norm(weight) if loss == "l1" else HuberNorm(weight, threshold)
+        result = pursue(X, loss)
+        assert result.converged
+        assert 0 <= result.gap < 1e-5
+        L, S, dual = result.low_rank.dense(), result.sparse.toarray(), result.multipliers
+        # The certificate, once more, from nothing but the multipliers.
+        assert np.linalg.norm(dual, 2) <= 1 + 1e-5
+        assert np.abs(dual).max() <= weight * (1 + 1e-12)
+        assert np.all(dual[np.isnan(X)] == 0)
+        np.testing.assert_allclose(dual[S != 0], weight * np.sign(S[S != 0]), rtol=1e-6)
+        lower = np.nansum(X * dual) / (1 + 1e-5) - loss.conjugate_of(float(np.sum(dual**2)))
+        found = objective(X, L, loss)
+        assert 0 <= (found - lower) / found < 3e-5
+        # On the row space of the low-rank part they are its polar factor.
+        left, values = result.low_rank.left, result.low_rank.values
+        polar = left / values
+        np.testing.assert_allclose(dual @ result.low_rank.right.T, polar, rtol=0, atol=1e-4)
+        # What neither part explains stays within the room for noise.
+        rest = np.nan_to_num(X - L - S)
+        assert np.abs(rest).max() <= loss.knee + 1e-5 * np.nanmax(np.abs(X))
+
+    def test_with_a_graph_is_certified(self, rng):
+        X, *_ = planted(rng, (200, 120), 6, noise=0.1, missing=0.1)
+        term = GraphSmoothness(laplacian(knn_graph(np.nan_to_num(X), 5)), 0.3)
+        loss = usual(X)
+        result = pursue(X, loss, [term])
+        assert result.converged
+        assert result.gap < 1e-5
+        S, dual = result.sparse.toarray(), result.multipliers
+        assert np.linalg.norm(dual, 2) <= 1 + 1e-5
+        # The loss bears what nuclear norm and graph ask for together.
+        borne = dual + term.gradient(result.low_rank.dense())
+        assert np.abs(borne).max() <= loss.weight * (1 + 1e-4)
+        expected = loss.weight * np.sign(S[S != 0])
+        np.testing.assert_allclose(borne[S != 0], expected, rtol=1e-4)
+
+    def test_data_that_fit_the_singular_vectors_are_low_rank_altogether(self, rng):
+        X = rng.normal(size=(60, 4)) @ rng.normal(size=(4, 50))
+        left, _, right = np.linalg.svd(X, full_matrices=False)
+        enough = np.abs(left[:, :4] @ right[:4]).max()
+        result = pursue(X, L1Norm(1.05 * enough))
+        assert result.sparse.nnz == 0
+        assert relative(result.low_rank.dense(), X) < 1e-6
+        assert pursue(X, L1Norm(0.3 * enough), max_iter=300).sparse.nnz > 0
+
+    @pytest.mark.parametrize("shape", [(60, 50), (20, 30)], ids=str)
+    def test_data_that_fit_their_signs_are_sparse_altogether(self, shape, rng):
+        X = np.where(rng.random(shape) < 0.2, rng.normal(size=shape), 0.0)
+        enough = 1 / np.linalg.norm(np.sign(X), 2)
+        result = pursue(X, L1Norm(0.95 * enough))
+        assert result.low_rank.rank == 0
+        np.testing.assert_allclose(result.sparse.toarray(), X, rtol=0, atol=1e-6)
+        assert pursue(X, L1Norm(3 * enough), max_iter=300).low_rank.rank > 0
+
+    def test_a_quadratic_loss_is_one_singular_value_threshold(self, rng):
+        X = rng.normal(size=(90, 60))
+        result = pursue(X, SquaredNorm(0.2), tol=1e-9)
+        expected = singular_value_threshold(X, 1 / 0.2)
+        np.testing.assert_allclose(result.low_rank.dense(), expected, rtol=0, atol=1e-6)
+        assert result.sparse.nnz == 0
+
+    @pytest.mark.parametrize("schedule", [Growing, lambda: Growing(3.0)], ids=["1.5", "3"])
+    def test_growing_penalties_stop_short_of_it_by_little(self, schedule):
+        excess = []
+        for seed in range(5):
+            X, *_ = planted(np.random.default_rng(seed), (18, 12), 2, noise=0.3)
+            loss = usual(X)
+            least = objective(X, pursue(X, tol=1e-9).low_rank.dense(), loss)
+            hurried = pursue(X, schedule=schedule, tol=1e-6)
+            assert hurried.converged
+            excess.append(objective(X, hurried.low_rank.dense(), loss) / least - 1)
+            assert hurried.gap >= excess[-1] / (1 + excess[-1]) - 1e-9
+        assert 1e-4 < max(excess) < (0.02 if schedule is Growing else 0.1)
+        assert min(excess) > -1e-8
+
+    def test_what_may_be_gained_is_never_understated(self):
+        for seed in range(6):
+            for shape in [(60, 50), (30, 40)]:
+                X, *_ = planted(np.random.default_rng(seed), shape, 2, noise=0.1)
+                loss = usual(X)
+                least = objective(X, pursue(X, tol=1e-10).low_rank.dense(), loss)
+                for max_iter in (20, 50, 70):
+                    early = pursue(X, max_iter=max_iter)
+                    found = objective(X, early.low_rank.dense(), loss)
+                    assert early.gap >= (found - least) / found - 1e-9
+
+
+class TestPace:
+    """The penalty finds its place: what is solved in a hundred passes must not take a thousand."""
+
+    PROBLEMS = {
+        "noisy": lambda rng: planted(rng, (200, 150), 6, noise=0.1)[0],
+        "with holes": lambda rng: planted(rng, (200, 150), 5, noise=0.1, missing=0.3)[0],
+        "clean": lambda rng: planted(rng, (200, 150), 6)[0],
+        "far from zero": lambda rng: 10 + planted(rng, (90, 60), 3, noise=0.1)[0],
+        "small": lambda rng: planted(rng, (14, 9), 2, noise=0.1)[0],
+        "nothing but noise": lambda rng: rng.normal(size=(90, 60)),
+    }
+
+    def test_ordinary_problems_need_few_passes(self):
+        for problem in self.PROBLEMS.values():
+            for seed in range(2):
+                result = pursue(problem(np.random.default_rng(seed)), max_iter=400)
+                assert result.converged
+
+    @pytest.mark.parametrize("wild", [1e3, 1e6, 1e10])
+    def test_one_entry_that_is_wrong_by_far_costs_nothing(self, wild, rng):
+        X, low, _ = planted(rng, (120, 90), 4)
+        X[3, 5] = wild
+        result = pursue(X, max_iter=400)
+        assert result.converged
+        assert relative(result.low_rank.dense(), low) < 1e-6 * max(1.0, 1e-6 * wild)
+        assert result.sparse.toarray()[3, 5] == pytest.approx(wild, rel=1e-2)
+
+    def test_a_penalty_rises_when_the_low_rank_part_hardly_moves(self):
+        # The share of a step that the low-rank part does not take falls to the multipliers.
+        schedule = Balanced()
+        assert schedule.change(10, 1.0, lambda: 0.1) > 2
+
+    def test_a_penalty_falls_when_the_multipliers_hardly_move(self):
+        schedule = Balanced()
+        assert schedule.change(10, 1.0, lambda: 0.999 * schedule.relaxation) < 0.5
+
+
+class TestRecovery:
+    @both
+    @pytest.mark.parametrize("shape", [(200, 200), (300, 200), (200, 400)], ids=str)
+    @pytest.mark.parametrize("seed", range(2))
+    def test_both_parts_are_found_exactly(self, schedule, shape, seed):
+        X, low, wrong = planted(np.random.default_rng(seed), shape, 10)
+        result = pursue(X, schedule=schedule)
+        assert result.converged
+        assert relative(result.low_rank.dense(), low) < 1e-6
+        assert relative(result.sparse.toarray(), wrong) < 1e-6
+        assert result.low_rank.rank == 10
+        # Nearly all wrong entries are found: tiny ones may pass.
+        missed = (result.sparse.toarray() != 0) != (wrong != 0)
+        assert missed.mean() < 1e-4
+
+    @pytest.mark.parametrize("shape", [(200, 200), (300, 200)], ids=str)
+    @pytest.mark.parametrize("seed", range(2))
+    def test_missing_entries_are_filled_in(self, shape, seed):
+        X, low, wrong = planted(np.random.default_rng(seed), shape, 5, missing=0.3)
+        result = pursue(X, L1Norm(1 / np.sqrt(0.7 * max(shape))))
+        assert result.converged
+        assert relative(result.low_rank.dense(), low) < 1e-5
+        seen = ~np.isnan(X)
+        np.testing.assert_allclose(result.sparse.toarray()[seen], wrong[seen], rtol=0, atol=1e-4)
+        assert not result.sparse.toarray()[~seen].any()
+
+    @both
+    def test_single_precision_in_single_precision_out(self, schedule, rng):
+        X, low, _ = planted(rng, (200, 150), 6)
+        result = pursue(X.astype(np.float32), schedule=schedule, max_iter=300)
+        assert result.low_rank.dense().dtype == np.float32
+        assert result.sparse.dtype == np.float32
+        # The data themselves are rounded.
+        assert relative(result.low_rank.dense(), low) < 1e-6
+        assert result.gap < 1e-3
+
+    @both
+    def test_data_that_were_rounded_to_single_precision_converge(self, schedule, rng):
+        X, *_ = planted(rng, (200, 150), 6)
+        result = pursue(X.astype(np.float32), schedule=schedule, max_iter=1000)
+        assert result.converged
+
+    @pytest.mark.parametrize("noise", [1e-7, 1e-6, 1e-5, 1e-4, 1e-3])
+    def test_tiny_noise_does_not_take_for_ever(self, noise, rng):
+        # The multipliers would settle after thousands of iterations only.
+        X, *_ = planted(rng, (100, 100), 3, noise=noise)
+        result = pursue(X, tol=1e-6, max_iter=500)
+        assert result.converged
+        assert result.gap <= 1e-6
+
+    @pytest.mark.parametrize("noise", [1e-8, 1e-6, 1e-3, 1e-1])
+    def test_a_little_noise_does_no_harm(self, noise, rng):
+        X, low, _ = planted(rng, (100, 100), 3, noise=noise)
+        result = pursue(X, max_iter=500)
+        assert result.gap < 1e-5
+        assert relative(result.low_rank.dense(), low) < 3 * max(noise, 1e-7)
+
+    def test_room_for_noise_gives_a_better_low_rank_part(self, rng):
+        X, low, _ = planted(rng, (200, 120), 5, noise=0.2)
+        weight = 1 / np.sqrt(200)
+        room = 0.2 * weight * (np.sqrt(200) + np.sqrt(120))
+        plain, roomy = (pursue(X, loss) for loss in (L1Norm(weight), HuberNorm(weight, room)))
+        assert 5 <= roomy.low_rank.rank <= 7
+        assert plain.low_rank.rank > 20
+        assert relative(roomy.low_rank.dense(), low) < relative(plain.low_rank.dense(), low)
+
+    def test_growing_penalties_are_the_textbook_loop(self):
+        for seed in range(3):
+            X, low, _ = planted(np.random.default_rng(seed), (120, 90), 4)
+            expected = textbook_loop(X, 1 / np.sqrt(120))
+            result = pursue(X, schedule=Growing)
+            assert relative(expected, low) < 1e-6
+            assert relative(result.low_rank.dense(), expected) < 1e-6
+
+    def test_growing_penalties_are_the_textbook_loop_on_noise_too(self, rng):
+        # There the answer depends on the way: start, growth and end must be the same.
+        X, *_ = planted(rng, (40, 30), 3, noise=0.3)
+        expected = textbook_loop(X, 1 / np.sqrt(40))
+        assert relative(pursue(X, schedule=Growing).low_rank.dense(), expected) < 1e-4
+        # Too large for single precision, so there is none on the way.
+        large = pursue(1e13 * X, schedule=Growing).low_rank.dense()
+        assert relative(1e-13 * large, expected) < 1e-5
+
+    @pytest.mark.parametrize("rate", [1.5, 3.0])
+    def test_growing_penalties_grow_to_ten_million_times_the_first(self, rate, rng):
+        X, schedule = rng.normal(size=(20, 15)), Growing(rate)
+        with Crew() as crew:
+            schedule.start(X, usual(X), crew)
+        growth = np.prod([schedule.change(i, 1.0, lambda: 1.0) for i in range(1, 100)])
+        assert growth == pytest.approx(1e7)
+
+    def test_growing_penalties_need_fewer_passes(self, rng):
+        X, *_ = planted(rng, (200, 200), 10)
+        assert 2 * pursue(X, schedule=Growing).n_iter < pursue(X).n_iter
+
+
+def textbook_loop(X, weight, rate=1.5):
+    """Inexact augmented Lagrangian method with full decompositions (Lin, Chen, Ma 2010)."""
+    norm = np.linalg.norm(X, 2)
+    Y = X / max(norm, np.abs(X).max() / weight)
+    penalty = first = 1.25 / norm
+    L = np.zeros_like(X)
+    for _ in range(500):
+        S = soft_threshold(X - L + Y / penalty, weight / penalty)
+        L = singular_value_threshold(X - S + Y / penalty, 1 / penalty)
+        Y = Y + penalty * (X - L - S)
+        penalty = min(rate * penalty, 1e7 * first)
+        if np.linalg.norm(X - L - S) <= 1e-7 * np.linalg.norm(X):
+            break
+    return L
+
+
+class TestInvariance:
+    """The same problem in other clothes has the same answer."""
+
+    @pytest.fixture(name="X")
+    def data(self, rng):
+        return planted(rng, (90, 60), 4, noise=0.05, missing=0.05)[0]
+
+    def assert_same(self, X, other, undo, loss=None, other_loss=None):
+        expected, found = pursue(X, loss, tol=1e-9), pursue(other, other_loss, tol=1e-9)
+        assert expected.converged
+        assert found.converged
+        for part in ("low_rank", "sparse"):
+            first, second = (as_array(getattr(result, part)) for result in (expected, found))
+            assert relative(undo(second), first) < 1e-5, part
+
+    def test_transposed(self, X):
+        self.assert_same(X, np.ascontiguousarray(X.T), np.transpose)
+
+    @pytest.mark.parametrize("scale", [1000.0, 1e-3, -1.0])
+    def test_in_other_units(self, X, scale):
+        self.assert_same(X, scale * X, lambda A: A / scale)
+
+    def test_in_other_units_with_room_for_noise(self, X):
+        loss = HuberNorm(0.1, 0.2)
+        self.assert_same(X, 1000 * X, lambda A: A / 1000, loss, loss.scaled(1000))
+
+    def test_with_some_signs_flipped(self, X, rng):
+        signs = np.outer(rng.choice([-1, 1], size=90), rng.choice([-1, 1], size=60))
+        self.assert_same(X, X * signs, lambda A: A * signs)
+
+    def test_with_rows_and_columns_in_another_order(self, X, rng):
+        rows, columns = rng.permutation(90), rng.permutation(60)
+        back = np.ix_(np.argsort(rows), np.argsort(columns))
+        self.assert_same(X, X[rows][:, columns], lambda A: A[back])
+
+    def test_with_rows_and_columns_of_zeros_besides(self, X):
+        padded = np.zeros((100, 65))
+        padded[:90, :60] = X
+        loss = usual(X)
+        self.assert_same(X, padded, lambda A: A[:90, :60], loss, loss)
+
+    @pytest.mark.parametrize("schedule", [Balanced, Growing])
+    @pytest.mark.parametrize("scale", [1e13, 1e-13])
+    def test_too_large_or_small_for_single_precision(self, schedule, scale, rng):
+        X, low, _ = planted(rng, (120, 90), 4)
+        result = pursue(scale * X, schedule=schedule)
+        assert result.converged
+        assert relative(result.low_rank.dense() / scale, low) < 1e-6
+
+
+def as_array(part):
+    return part.toarray() if hasattr(part, "toarray") else part.dense()
+
+
+class TestData:
+    @both
+    def test_what_is_hidden_has_no_influence(self, schedule, rng):
+        X, *_ = planted(rng, (150, 90), 4, noise=0.1)
+        hidden = rng.random(X.shape) < 0.2
+        first, second = X.copy(), X + 100 * hidden
+        first[hidden] = second[hidden] = np.nan
+        # Not even the bits of a NaN, which may carry something.
+        second.view(np.uint64)[hidden] |= 12345
+        results = [pursue(A, schedule=schedule) for A in (first, second)]
+        assert_identical(*results)
+
+    @both
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_is_left_alone_and_may_be_stored_anyhow(self, schedule, dtype, rng):
+        X = planted(rng, (90, 60), 4, noise=0.1, missing=0.1)[0].astype(dtype)
+        expected = pursue(X, schedule=schedule, tol=1e-6)
+        wide = np.full((180, 120), 1e9, dtype)
+        wide[::2, ::2] = X
+        read_only = X.copy()
+        read_only.flags.writeable = False
+        for stored in (read_only, np.asfortranarray(X), wide[::2, ::2], X[::-1][::-1]):
+            result = pursue(stored, schedule=schedule, tol=1e-6)
+            np.testing.assert_array_equal(stored, X)
+            # Sums in another order round otherwise, and a growing penalty remembers it.
+            assert_identical(result, expected, atol=1e-4 if schedule is Balanced else 1e-2)
+        assert np.all(wide[1::2, 1::2] == 1e9)
+
+    @both
+    def test_the_number_of_threads_changes_nothing(self, schedule, rng):
+        X, *_ = planted(rng, (160, 80), 4, noise=0.1, missing=0.1)
+        graph = laplacian(knn_graph(np.nan_to_num(X), 5))
+        results = []
+        for n_threads in (1, 2, 4):
+            with threadpool_limits(n_threads, user_api="blas"):
+                term = GraphSmoothness(graph, 0.1, 2.0)
+                results.append(
+                    (pursue(X, schedule=schedule), pursue(X, terms=[term], schedule=schedule))
+                )
+        for other in results[1:]:
+            for result, expected in zip(other, results[0], strict=True):
+                assert_identical(result, expected)
+
+    def test_the_same_call_gives_the_same_answer(self, rng):
+        X, *_ = planted(rng, (90, 60), 4, noise=0.1)
+        assert_identical(pursue(X), pursue(X))
+
+    @pytest.mark.parametrize("schedule", [Balanced, Growing])
+    def test_a_schedule_may_serve_again(self, schedule, rng):
+        X, *_ = planted(rng, (90, 60), 4, noise=0.1)
+        reused = schedule()
+        options = {"schedule": reused, "tol": 1e-7, "max_iter": 1000}
+        split(1e3 * X[:40], usual(X), **options)
+        assert_identical(split(X, usual(X), **options), pursue(X, schedule=schedule), atol=1e-4)
+
+    def test_measures_leave_missing_entries_out(self, rng):
+        X = rng.normal(size=(300, 7))
+        X[rng.random(X.shape) < 0.3] = np.nan
+        seen = X[~np.isnan(X)]
+        for A in (X, X.astype(np.float32)):
+            assert observed_norm(A) == pytest.approx(np.linalg.norm(seen), rel=1e-6)
+            assert largest_entry(A) == pytest.approx(np.abs(seen).max(), rel=1e-6)
+            assert mean_size(A) == pytest.approx(np.abs(seen).mean(), rel=1e-6)
+
+
+def assert_identical(result, expected, atol=0.0):
+    for part in ("low_rank", "sparse"):
+        found, wanted = (as_array(getattr(r, part)) for r in (result, expected))
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=atol)
+    if atol == 0:
+        np.testing.assert_array_equal(result.objective, expected.objective)
+        assert result.n_iter == expected.n_iter
+        assert result.gap == expected.gap
+
+
+class TestLoop:
+    @pytest.fixture(name="X")
+    def data(self, rng):
+        return planted(rng, (90, 60), 4, noise=0.1, missing=0.1)[0]
+
+    @both
+    def test_watch_is_told_of_every_iteration(self, schedule, X):
+        steps = []
+        result = pursue(X, schedule=schedule, watch=steps.append)
+        assert [step.iteration for step in steps] == list(range(1, result.n_iter + 1))
+        np.testing.assert_array_equal([step.objective for step in steps], result.objective[1:])
+        assert steps[-1].change == result.change <= 1e-7
+        assert all(0 <= step.rank <= 60 for step in steps)
+        assert steps[-1].rank == result.low_rank.rank
+        assert steps[-1].detail == f"rank {result.low_rank.rank}"
+        assert result.objective[0] == pytest.approx(usual(X).value(X), rel=1e-6)
+
+    def test_an_exception_of_watch_comes_through_and_harms_nothing(self, X):
+        before = X.copy()
+
+        def stop(step):
+            if step.iteration == 7:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            pursue(X, watch=stop)
+        np.testing.assert_array_equal(X, before)
+        assert pursue(X).converged
+
+    @pytest.mark.parametrize("max_iter", [1, 2, 30])
+    @both
+    def test_ends_after_as_many_iterations_as_allowed(self, schedule, max_iter, X):
+        result = pursue(X, schedule=schedule, max_iter=max_iter, tol=1e-12)
+        assert result.n_iter == max_iter
+        assert not result.converged
+        assert result.change > 1e-12
+        assert np.isfinite(result.low_rank.dense()).all()
+
+    @pytest.mark.parametrize("tol", [1e-3, 1e-5, 1e-7, 1e-9])
+    def test_a_smaller_tolerance_is_kept_too(self, tol, X):
+        result = pursue(X, tol=tol)
+        assert result.converged
+        assert result.change <= tol
+        assert result.gap < 300 * tol
+
+    @both
+    def test_what_remains_is_within_the_tolerance(self, schedule, rng):
+        X, *_ = planted(rng, (90, 60), 4)
+        result = pursue(X, schedule=schedule)
+        rest = X - result.low_rank.dense() - result.sparse.toarray()
+        assert np.linalg.norm(rest) < 3e-7 * np.linalg.norm(X)
+
+    def warm_and_cold(self, X, loss=None, terms=()):
+        cold = pursue(X, loss, terms)
+        start = cold.start()
+        before = np.array(start, copy=True)
+        warm = pursue(X, loss, terms, schedule=lambda: Balanced(cold.penalty), start=start)
+        assert warm.converged
+        assert relative(warm.low_rank.dense(), cold.low_rank.dense()) < 1e-5
+        np.testing.assert_array_equal(start, before)
+        return warm.n_iter, cold.n_iter
+
+    def test_a_warm_start_needs_few_iterations(self, X):
+        warm, cold = self.warm_and_cold(X)
+        assert warm < 0.4 * cold
+
+    @pytest.mark.parametrize("smooth", [False, True], ids=["huber", "graph"])
+    def test_a_warm_start_needs_few_iterations_when_the_rank_is_low(self, smooth, rng):
+        X, *_ = planted(rng, (200, 120), 4, noise=0.1)
+        terms = [GraphSmoothness(laplacian(knn_graph(X, 5)), 0.1)] if smooth else []
+        warm, cold = self.warm_and_cold(X, HuberNorm(1 / np.sqrt(200), 0.3), terms)
+        assert warm < 0.4 * cold
+
+    def test_a_warm_start_serves_nearly_the_same_problem(self, X):
+        near = L1Norm(1.03 / np.sqrt(90))
+        cold, first = pursue(X, near), pursue(X)
+        warm = pursue(X, near, schedule=lambda: Balanced(first.penalty), start=first.start())
+        assert warm.converged
+        assert relative(warm.low_rank.dense(), cold.low_rank.dense()) < 1e-5
+        loss_of = [objective(X, r.low_rank.dense(), near) for r in (warm, cold)]
+        assert loss_of[0] == pytest.approx(loss_of[1], rel=1e-6)
+
+
+class TestOddData:
+    """Data that nobody would pursue on purpose still get an answer."""
+
+    def assert_optimal(self, X, loss=None, **options):
+        loss = usual(X) if loss is None else loss
+        for schedule in (Balanced, Growing):
+            result = pursue(X, loss, schedule=schedule, **options)
+            L = result.low_rank.dense()
+            assert result.converged
+            assert np.isfinite(L).all()
+            assert np.isfinite(result.sparse.toarray()).all()
+            if schedule is Balanced:
+                assert result.gap < 1e-5
+            if isinstance(loss, L1Norm):
+                rest = np.nan_to_num(X - L - result.sparse.toarray())
+                assert np.linalg.norm(rest) <= 1e-6 * max(observed_norm(X), 1e-300)
+        return result
+
+    @pytest.mark.parametrize("shape", [(1, 1), (1, 8), (8, 1), (2, 2), (1, 300), (300, 1)], ids=str)
+    def test_one_row_or_one_column(self, shape, rng):
+        X = rng.normal(size=shape)
+        self.assert_optimal(X, L1Norm(0.9 / np.sqrt(max(shape))))
+        self.assert_optimal(X, HuberNorm(0.9 / np.sqrt(max(shape)), 0.1))
+
+    def test_one_row_is_all_sparse_or_all_low_rank(self, rng):
+        # The nuclear norm of a row is its length: the steepest way down is along its signs.
+        X = rng.normal(size=(1, 16))
+        assert pursue(X, L1Norm(0.24)).low_rank.rank == 0
+        low = pursue(X, L1Norm(1.01)).low_rank
+        np.testing.assert_allclose(low.dense(), X, rtol=0, atol=1e-6)
+
+    def test_a_small_constant_matrix_is_low_rank(self):
+        X = np.full((20, 10), 3.0)
+        result = self.assert_optimal(X)
+        np.testing.assert_allclose(result.low_rank.dense(), X, rtol=1e-6)
+
+    def test_a_small_zero_matrix_is_nothing(self):
+        result = self.assert_optimal(np.zeros((20, 10)))
+        assert result.low_rank.rank == result.sparse.nnz == 0
+
+    @pytest.mark.parametrize(
+        "X",
+        [
+            np.zeros((100, 60)),
+            np.full((100, 60), 3.0),
+            np.repeat(np.random.default_rng(0).normal(size=(1, 80)), 100, axis=0),
+            np.outer(np.arange(100) == 3, np.arange(60) == 4).astype(float),
+        ],
+        ids=["zero", "constant", "equal rows", "one entry"],
+    )
+    def test_a_matrix_without_other_directions(self, X):
+        self.assert_optimal(X)
+
+    def test_one_entry_that_is_larger_than_all_others_by_far(self, rng):
+        X = rng.normal(size=(60, 50))
+        X[0, 0] = 1e10
+        self.assert_optimal(X)
+
+    @pytest.mark.parametrize("shape", [(60, 50), (10, 6)], ids=str)
+    def test_a_matrix_of_rank_one(self, shape, rng):
+        X = np.outer(rng.uniform(1, 2, size=shape[0]), rng.uniform(1, 2, size=shape[1]))
+        result = self.assert_optimal(X)
+        assert result.low_rank.rank == 1
+        np.testing.assert_allclose(result.low_rank.dense(), X, rtol=1e-5)
+
+    @pytest.mark.parametrize("shape", [(30, 12), (100, 60)], ids=str)
+    def test_one_entry_in_each_row(self, shape, rng):
+        X = np.full(shape, np.nan)
+        X[np.arange(shape[0]), rng.integers(shape[1], size=shape[0])] = rng.normal(size=shape[0])
+        self.assert_optimal(X)
+
+    @pytest.mark.parametrize("shape", [(20, 10), (100, 80)], ids=str)
+    def test_rows_and_columns_without_any_entry_get_zeros(self, shape, rng):
+        X = rng.normal(size=shape)
+        X[3], X[:, 4] = np.nan, np.nan
+        result = self.assert_optimal(X)
+        L = result.low_rank.dense()
+        assert np.abs(L[3]).max() < 1e-6
+        assert np.abs(L[:, 4]).max() < 1e-6
+
+    @pytest.mark.parametrize("size", [20, 100])
+    def test_blocks_that_share_no_row_or_column_are_solved_apart(self, size, rng):
+        half = size // 2
+        X, loss = np.full((size, size), np.nan), L1Norm(0.25)
+        X[:half, :half], X[half:, half:] = rng.normal(size=(2, half, half))
+        apart = [pursue(block, loss) for block in (X[:half, :half], X[half:, half:])]
+        # Entries outside of the blocks are free, but cannot make them cheaper together.
+        whole = pursue(X, loss)
+        least = sum(r.objective[-1] for r in apart)
+        assert whole.gap < 1e-5
+        assert whole.objective[-1] <= least * (1 + 1e-6)
+
+    def test_no_entry_at_all_costs_nothing(self):
+        X = np.full((10, 6), np.nan)
+        with pytest.raises((RuntimeWarning, ValueError)):
+            pursue(X)
+
+    @pytest.mark.skip("squares of the entries overflow or vanish; the estimators refuse such data")
+    @pytest.mark.parametrize("scale", [1e200, 1e-200])
+    def test_huge_and_tiny_values(self, scale, rng):
+        X, low, _ = planted(rng, (120, 90), 4)
+        result = pursue(scale * X)
+        assert result.converged
+        assert relative(result.low_rank.dense() / scale, low) < 1e-6
+
+    @pytest.mark.parametrize("scale", [1e100, 1e-100])
+    def test_large_and_small_values(self, scale, rng):
+        X, low, _ = planted(rng, (120, 90), 4)
+        result = pursue(scale * X)
+        assert result.converged
+        assert relative(result.low_rank.dense() / scale, low) < 1e-6
+
+
+class TestKernels:
+    """Compiled kernels do what they do when Python runs them, in the precision of the data."""
+
+    @pytest.fixture(params=[np.float64, np.float32])
+    def dtype(self, request):
+        return request.param
+
+    @pytest.fixture
+    def arrays(self, dtype, rng):
+        X = (3 * rng.normal(size=(6, 9))).astype(dtype)
+        X[rng.random(X.shape) < 0.2] = np.nan
+        X[2] = np.nan
+        A, L = (rng.normal(size=X.shape).astype(dtype) for _ in range(2))
+        return X, A, L
+
+    LOSSES = [L1Norm(0.7), HuberNorm(0.7, 0.5), SquaredNorm(0.7)]
+
+    @pytest.mark.parametrize("loss", LOSSES, ids=["l1", "huber", "l2"])
+    @pytest.mark.parametrize("relaxation", [1.0, 1.8])
+    def test_update(self, loss, relaxation, arrays, dtype):
+        X, A, L = arrays
+        steps = np.linspace(0.5, 2, 6)
+        decay = np.linspace(0.5, 1.5, 6).astype(dtype)
+        slope, bound = (np.broadcast_to(v, 6).astype(dtype) for v in loss.dual_map(steps))
+        numbers = [dtype(number) for number in (relaxation, loss.knee, loss.curvature)]
+        found = []
+        for kernel in (update, compiled(update)):
+            moved, sums = A.copy(), np.zeros((6, 3))
+            kernel(X, moved, L, decay, slope, bound, *numbers, sums)
+            found.append((moved, sums))
+        rounding = 30 * np.finfo(dtype).eps
+        for plain, fast in zip(*found, strict=True):
+            np.testing.assert_allclose(fast, plain, rtol=rounding, atol=rounding)
+        # And both do what the formulas say.
+        exact = [array.astype(np.float64) for array in (X, A, L)]
+        old = (exact[1] - exact[2]) * decay[:, None]
+        error = exact[0] - exact[2]
+        new = np.nan_to_num(
+            np.clip(slope[:, None] * (error + old), -bound[:, None], bound[:, None])
+        )
+        moved, sums = found[1]
+        expected = exact[2] + old + relaxation * (new - old)
+        np.testing.assert_allclose(moved, expected, rtol=0, atol=10 * rounding)
+        np.testing.assert_allclose(sums[:, 0], np.sum((new - old) ** 2, axis=1), rtol=10 * rounding)
+        np.testing.assert_allclose(sums[:, 1], np.sum(new**2, axis=1), rtol=10 * rounding)
+        costs = [loss.value(row[None]) / loss.weight for row in error]
+        np.testing.assert_allclose(sums[:, 2], costs, rtol=10 * rounding)
+
+    def test_update_in_single_precision_is_not_done_in_double(self, rng):
+        X, A, L = (rng.normal(size=(5, 50)).astype(np.float32) for _ in range(3))
+        ones = np.ones(5, np.float32)
+        sums = np.zeros((5, 3))
+        numbers = [np.float32(number) for number in (1.8, 0.5, 1.0)]
+        compiled(update)(X, A, L, ones, ones, ones, *numbers, sums)
+        # What was added up in double precision would not fit into single precision.
+        np.testing.assert_array_equal(sums, sums.astype(np.float32))
+        assert len(np.unique(sums)) == sums.size
+
+    @pytest.mark.parametrize("loss", LOSSES, ids=["l1", "huber", "l2"])
+    def test_harvest(self, loss, arrays, dtype):
+        X, A, L = arrays
+        penalty = 1.3
+        numbers = (*loss.dual_map(1 / penalty), loss.knee, loss.curvature, penalty)
+        numbers = [dtype(number) for number in numbers]
+        found = []
+        for kernel in (harvest, compiled(harvest)):
+            dual, counts = A.copy(), np.zeros(6, np.int64)
+            columns, entries = np.zeros(54, np.int32), np.zeros(54, dtype)
+            n, *sums = kernel(X, dual, L, *numbers, counts, columns, entries)
+            found.append((dual, counts, columns[:n], entries[:n], np.array(sums)))
+        rounding = 30 * np.finfo(dtype).eps
+        for plain, fast in zip(*found, strict=True):
+            np.testing.assert_allclose(fast, plain, rtol=rounding, atol=rounding)
+        dual, counts, columns, entries, sums = found[1]
+        assert dual.dtype == entries.dtype == dtype
+        exact = [array.astype(np.float64) for array in (X, A, L)]
+        error = exact[0] - exact[2]
+        push = error + exact[1] - exact[2]
+        # The residual part is the proximal step; its sparse share is what exceeds the knee.
+        step = loss.prox(push, 1 / penalty)
+        forces = np.nan_to_num(penalty * (push - step))
+        np.testing.assert_allclose(dual, forces, rtol=0, atol=10 * rounding)
+        large = np.nan_to_num(step - np.clip(step, -loss.knee, loss.knee))
+        dense = np.zeros_like(large)
+        dense[np.repeat(np.arange(6), counts), columns] = entries
+        np.testing.assert_allclose(dense, large, rtol=0, atol=10 * rounding)
+        assert len(entries) == np.count_nonzero(np.abs(large) > 10 * rounding)
+        value = loss.value(error) / loss.weight
+        expected = np.nansum(exact[0] * forces), np.sum(forces**2), value
+        np.testing.assert_allclose(sums, expected, rtol=10 * rounding)
