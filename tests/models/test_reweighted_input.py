@@ -10,8 +10,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from robustpca import EPCA, PCAAN, R1PCA, ReweightedPCA
+from robustpca.engine.compact import inner_products
 from robustpca.engine.rows import ArrayRows
-from robustpca.solvers.reweighting import inner_products
 from robustpca.testing import planted_subspace, subspace_distance
 
 

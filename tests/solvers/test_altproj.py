@@ -115,7 +115,7 @@ class TestLoop:
     def test_watch_is_told_of_every_iteration(self, rng):
         X, *_ = planted(rng, (90, 60), 3)
         steps = []
-        result = find(X, 3, watch=steps.append)
+        result = find(X, 3, callback=steps.append)
         assert [step.iteration for step in steps] == list(range(1, result.n_iter + 1))
         np.testing.assert_array_equal([step.objective for step in steps], result.objective[1:])
         assert steps[-1].change == result.change
@@ -130,7 +130,7 @@ class TestLoop:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            find(X, 3, watch=stop)
+            find(X, 3, callback=stop)
         np.testing.assert_array_equal(X, before)
         assert find(X, 3).converged
 

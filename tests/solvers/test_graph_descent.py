@@ -483,7 +483,7 @@ class TestLoop:
 
     def test_the_watcher_is_told_of_every_iteration(self, problem):
         seen = []
-        result = fista(problem, tol=1e-8, watch=seen.append)
+        result = fista(problem, tol=1e-8, callback=seen.append)
         assert [step.iteration for step in seen] == list(range(1, result.n_iter + 1))
         assert seen[-1].change == result.change <= 1e-8
         assert seen[-1].objective == result.objective[-1]
@@ -503,7 +503,7 @@ class TestLoop:
                 raise KeyboardInterrupt
 
         with contextlib.suppress(KeyboardInterrupt):
-            fista(problem, watch=interrupt)
+            fista(problem, callback=interrupt)
         assert one_blas_thread.depth == 0
         assert problem.value() == pytest.approx(objective(problem.result(), *parts))
         again = fista(problem, tol=1e-10, max_iter=5000)

@@ -504,7 +504,7 @@ class TestLoop:
     @both
     def test_watch_is_told_of_every_iteration(self, schedule, X):
         steps = []
-        result = pursue(X, schedule=schedule, watch=steps.append)
+        result = pursue(X, schedule=schedule, callback=steps.append)
         assert [step.iteration for step in steps] == list(range(1, result.n_iter + 1))
         np.testing.assert_array_equal([step.objective for step in steps], result.objective[1:])
         assert steps[-1].change == result.change <= 1e-7
@@ -521,7 +521,7 @@ class TestLoop:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            pursue(X, watch=stop)
+            pursue(X, callback=stop)
         np.testing.assert_array_equal(X, before)
         assert pursue(X).converged
 

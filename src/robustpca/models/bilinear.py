@@ -3,6 +3,7 @@
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+from robustpca.engine.progress import Callback
 from robustpca.engine.rows import Rows
 from robustpca.models.params import HasMethods, Interval, StrOptions
 from robustpca.models.reweighted import ReweightedModel
@@ -10,7 +11,7 @@ from robustpca.parts.centers import CENTERS
 from robustpca.parts.losses import LOSSES, CappedLoss, L21Loss, Loss, SquaredLoss
 from robustpca.parts.weightings import WEIGHTINGS, Uniform, Weighting
 from robustpca.solvers.bilinear import BilinearModel
-from robustpca.solvers.reweighting import Reweighting, Watch
+from robustpca.solvers.reweighting import Reweighting
 
 __all__ = ["GLRAM", "R2DPCA", "ReweightedBilinear"]
 
@@ -137,7 +138,7 @@ class ReweightedBilinear(ReweightedModel):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -301,7 +302,7 @@ class GLRAM(ReweightedBilinear):
         init: str = "leading",
         tol: float = 1e-7,
         max_iter: int = 100,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -430,7 +431,7 @@ class R2DPCA(ReweightedBilinear):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from robustpca.engine.linalg import Array, principal_axes
+from robustpca.engine.progress import Callback
 from robustpca.engine.rows import Rows
 from robustpca.engine.threads import Crew
 from robustpca.models.base import ObliqueModel, SubspaceModel, announcer
@@ -33,7 +34,7 @@ from robustpca.solvers.directions import (
     codes_and_rest,
     find_directions,
 )
-from robustpca.solvers.reweighting import VectorModel, Watch
+from robustpca.solvers.weighted_pca import VectorModel
 
 __all__ = ["EMPCA", "L1PCA", "RSPCA", "GrassmannAverage", "LpPCA"]
 
@@ -89,7 +90,7 @@ class DirectionModel(SubspaceModel):
                 n_components if self.greedy else 1,
                 tol=self.tol,
                 max_iter=self.max_iter,
-                watch=announcer(type(self).__name__, "pass", self.verbose, self.callback),
+                callback=announcer(type(self).__name__, "pass", self.verbose, self.callback),
             )
         self._finish(rows, average, *self._ends(seen, result))
         self.objective_, self.n_iter_ = result.objective, result.n_iter
@@ -225,7 +226,7 @@ class LpPCA(DirectionModel):
         random_state: Any = 0,
         tol: float = 1e-5,
         max_iter: int = 1000,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -341,7 +342,7 @@ class L1PCA(LpPCA):
         random_state: Any = 0,
         tol: float = 1e-5,
         max_iter: int = 1000,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -464,7 +465,7 @@ class RSPCA(DirectionModel, ObliqueModel):
         random_state: Any = 0,
         tol: float = 1e-5,
         max_iter: int = 1000,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -609,7 +610,7 @@ class GrassmannAverage(DirectionModel):
         init: str = "pca",
         tol: float = 1e-5,
         max_iter: int = 300,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -723,7 +724,7 @@ class EMPCA(DirectionModel):
         random_state: Any = 0,
         tol: float = 1e-6,
         max_iter: int = 1000,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components

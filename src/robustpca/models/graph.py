@@ -18,6 +18,7 @@ from robustpca.engine.linalg import (
     principal_axes,
     square_norms,
 )
+from robustpca.engine.progress import Callback
 from robustpca.engine.rows import Rows
 from robustpca.models.base import ObliqueModel, SubspaceModel, announcer
 from robustpca.models.params import Interval, StrOptions
@@ -31,7 +32,6 @@ from robustpca.solvers.eigenvectors import (
     roughness,
     smooth_factors,
 )
-from robustpca.solvers.reweighting import Watch
 
 __all__ = ["GLPCA", "MMF", "RGLPCA"]
 
@@ -351,7 +351,7 @@ class RGLPCA(EmbeddingModel):
         center: str = "geometric_median",
         tol: float = 1e-7,
         max_iter: int = 500,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from robustpca.engine.linalg import Array
+from robustpca.engine.progress import Callback
 from robustpca.engine.rows import ArrayRows, Rows
 from robustpca.models.base import announcer
 from robustpca.models.decomposition import (
@@ -30,7 +31,6 @@ from robustpca.parts.graphs import adjacency_of, laplacian, spectral_norm
 from robustpca.parts.losses import named
 from robustpca.solvers.graph_descent import GraphDescent, fista
 from robustpca.solvers.new_rows import TrainingGraph, smooth_rows
-from robustpca.solvers.reweighting import Watch
 
 __all__ = ["FRPCAG", "RPCA", "RPCAG"]
 
@@ -158,7 +158,7 @@ class RPCA(PursuitModel):
         center_low_rank: bool = True,
         tol: float = 1e-6,
         max_iter: int = 1000,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -300,7 +300,7 @@ class RPCAG(PursuitModel):
         center_low_rank: bool = True,
         tol: float = 1e-5,
         max_iter: int = 2000,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -462,7 +462,7 @@ class FRPCAG(LowRankModel):
         center_low_rank: bool = True,
         tol: float = 1e-5,
         max_iter: int = 500,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components

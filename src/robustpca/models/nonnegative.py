@@ -11,12 +11,12 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustpca.engine.linalg import Array
+from robustpca.engine.progress import Callback
 from robustpca.engine.threads import one_blas_thread
 from robustpca.models.base import announcer, given_codes, warn_unconverged
 from robustpca.models.params import Interval, StrOptions, fit_context
 from robustpca.parts.graphs import adjacency_of, laplacian
 from robustpca.solvers.multiplicative import nonnegative_factors
-from robustpca.solvers.reweighting import Watch
 
 __all__ = ["GNMF"]
 
@@ -124,7 +124,7 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         random_state: Any = 0,
         tol: float = 1e-4,
         max_iter: int = 1000,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -180,7 +180,7 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 free=self.scale == "free",
                 tol=self.tol,
                 max_iter=self.max_iter,
-                watch=announcer("GNMF", "pass", self.verbose, self.callback),
+                callback=announcer("GNMF", "pass", self.verbose, self.callback),
             )
         codes, basis = _unit_basis(result.codes, result.basis)
         self.components_ = np.ascontiguousarray(basis, X.dtype)

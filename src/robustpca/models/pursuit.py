@@ -99,7 +99,7 @@ class PursuitModel(LowRankModel):
             schedule=Growing() if self.solver == "ialm" else Balanced(),
             tol=self.tol,
             max_iter=self.max_iter,
-            watch=announcer(type(self).__name__, "pass", self.verbose, self.callback),
+            callback=announcer(type(self).__name__, "pass", self.verbose, self.callback),
             start=self._warm[0] if self._warm else None,
         )
         if self._warm is not None:
@@ -122,7 +122,7 @@ class PursuitModel(LowRankModel):
             tol=self.tol,
             max_iter=self.max_iter,
             floor=3 * self.noise_,
-            watch=announcer(type(self).__name__, "pass", self.verbose, self.callback),
+            callback=announcer(type(self).__name__, "pass", self.verbose, self.callback),
         )
         self.loss_ = self._loss(self.noise_)
         self._low_rank, self.sparse_ = result.low_rank, compact(result.sparse)

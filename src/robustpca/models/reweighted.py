@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
+from robustpca.engine.progress import Callback
 from robustpca.engine.rows import Rows
 from robustpca.models.base import SubspaceModel, announcer
 from robustpca.models.params import HasMethods, Interval, StrOptions
@@ -29,7 +30,8 @@ from robustpca.parts.weightings import (
     Uniform,
     Weighting,
 )
-from robustpca.solvers.reweighting import Reweighting, SubspaceFit, VectorModel, Watch, reweight
+from robustpca.solvers.reweighting import Reweighting, SubspaceFit, reweight
+from robustpca.solvers.weighted_pca import VectorModel
 
 __all__ = ["EPCA", "PCAAN", "PCAOM", "R1PCA", "ReweightedPCA"]
 
@@ -90,7 +92,7 @@ class ReweightedModel(SubspaceModel):
             weighting,
             tol=self.tol,
             max_iter=self.max_iter,
-            watch=announcer(type(self).__name__, "pass", self.verbose, self.callback),
+            callback=announcer(type(self).__name__, "pass", self.verbose, self.callback),
         )
 
     def _finish(self, rows: Rows, model: SubspaceFit, result: Reweighting) -> None:
@@ -220,7 +222,7 @@ class ReweightedPCA(ReweightedModel):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -347,7 +349,7 @@ class PCAOM(ReweightedPCA):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -462,7 +464,7 @@ class R1PCA(ReweightedPCA):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -593,7 +595,7 @@ class PCAAN(ReweightedPCA):
         random_state: Any = 0,
         tol: float = 1e-8,
         max_iter: int = 200,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -726,7 +728,7 @@ class EPCA(ReweightedPCA):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components

@@ -12,13 +12,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from robustpca.engine.linalg import Array
+from robustpca.engine.progress import Callback
 from robustpca.engine.rows import ArrayRows
 from robustpca.models.base import announcer, warn_unconverged
 from robustpca.models.params import HasMethods, Interval, StrOptions, fit_context
 from robustpca.parts.losses import LOSSES, named
 from robustpca.parts.starts import trusted_half
 from robustpca.parts.weightings import WEIGHTINGS
-from robustpca.solvers.reweighting import Watch, reweight
+from robustpca.solvers.reweighting import reweight
 
 __all__ = ["Reweighted"]
 
@@ -149,7 +150,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         random_state: Any = 0,
         tol: float = 1e-6,
         max_iter: int = 200,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
@@ -202,7 +203,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
             named(self.weighting, WEIGHTINGS, "weighting"),
             tol=self.tol,
             max_iter=self.max_iter,
-            watch=announcer("Reweighted", "fit", self.verbose, self.callback),
+            callback=announcer("Reweighted", "fit", self.verbose, self.callback),
         )
         self.estimator_ = model.fitted
         if hasattr(self.estimator_, "labels_"):

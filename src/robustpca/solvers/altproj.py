@@ -5,7 +5,6 @@ one, and on those that agree with the data but for large entries. It is not conv
 planted parts when they are well apart, and has no optimum to promise.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +12,10 @@ import numpy as np
 from scipy import linalg, sparse
 
 from robustpca.engine.linalg import Array, orthonormal
+from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.svt import TILE_ROWS, LowRank, SingularThreshold, lanes, spectral_norm
 from robustpca.engine.threads import Crew, compiled
-from robustpca.solvers.splitting import Step, observed_norm, within_reach
+from robustpca.solvers.splitting import observed_norm, within_reach
 
 # The threshold falls by this factor in each pass; slower is safer.
 DECAY = 0.7
@@ -54,7 +54,7 @@ def project(
     tol: float,
     max_iter: int,
     floor: float = 0.0,
-    watch: Callable[[Step], object] = lambda _: None,
+    callback: Callback = ignore,
 ) -> Projected:
     """Split ``X`` into a matrix of that rank and a sparse one; NaN entries are missing.
 
@@ -77,7 +77,7 @@ def project(
             history.append(left_over)
             since = 0 if left_over < 0.99 * best else since + 1
             best = min(best, left_over)
-            watch(Step(iteration, left_over, left_over / norm, rank))
+            callback(Progress(iteration, left_over, left_over / norm, rank=rank))
         found = loop.large_entries(low_rank, max(threshold, 1e-12 * largest))
     change = history[-1] / norm
     converged = change <= tol or since >= PATIENCE

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from robustpca.engine.compact import inner_products
 from robustpca.engine.linalg import Array, DenseBlock, orthonormal, principal_axes, square_norms
 from robustpca.engine.rows import Rows
 from robustpca.engine.threads import Crew
 from robustpca.engine.view import FEATURES, View, WideBlock, directed, row, square_distances
-from robustpca.solvers.reweighting import inner_products
 
 # Angles this near to the largest one count as within it: rounding must not decide ties.
 NEAR_TIE = 1e-9

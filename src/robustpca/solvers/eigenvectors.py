@@ -10,6 +10,7 @@ from scipy.sparse import csgraph
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from robustpca.engine.linalg import Array, orthonormal, square_norms
+from robustpca.engine.progress import Callback, Progress
 from robustpca.parts.entry_losses import GraphSmoothness, row_shrink
 
 Product = Callable[[Array], Array]
@@ -187,21 +188,6 @@ SHORTEST = 1e-9
 
 
 @dataclass(frozen=True)
-class Step:
-    """What a callback is told after each pass; the objective is the least so far."""
-
-    iteration: int
-    objective: float
-    change: float
-    phase: str
-
-    @property
-    def detail(self) -> str:
-        """The rest of a progress line."""
-        return self.phase
-
-
-@dataclass(frozen=True)
 class RobustEmbedding:
     """The best pair that was met, and how the search went."""
 
@@ -241,7 +227,7 @@ class RobustSearch:
         self.errors = X - self.best.codes @ self.best.loadings
         self.dual = np.zeros_like(X)
 
-    def run(self, tol: float, max_iter: int, watch: Callable[[Step], object]) -> RobustEmbedding:
+    def run(self, tol: float, max_iter: int, callback: Callback) -> RobustEmbedding:
         """Split until both parts agree; then polish the loadings of the best pair."""
         history, change = [self.least], np.inf
         phases = {"splitting": self.split, "polishing": self.polish}
@@ -249,7 +235,7 @@ class RobustSearch:
         while waiting and len(history) <= max_iter:
             change = phases[waiting[0]]()
             history.append(self.least)
-            watch(Step(len(history) - 1, self.least, change, waiting[0]))
+            callback(Progress(len(history) - 1, self.least, change, phase=waiting[0]))
             if change <= tol:
                 waiting.pop(0)
         return RobustEmbedding(self.best, np.array(history), len(history) - 1, not waiting, change)

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from robustpca.engine.linalg import Array
+from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.threads import Crew, compiled, one_blas_thread
 from robustpca.parts.entry_losses import EntryLoss
 from robustpca.parts.graphs import locality_order, spectral_norm
@@ -28,24 +29,6 @@ BATCH = 8
 PATIENCE = 30
 # Iterations between two evaluations of the objective, each of which costs a third of one.
 EVERY = 10
-
-
-@dataclass(frozen=True)
-class Step:
-    """What a callback is told after each iteration; the objective is the latest known."""
-
-    iteration: int
-    objective: float
-    change: float
-    n_restarts: int
-
-    @property
-    def detail(self) -> str:
-        """The rest of a progress line."""
-        return f"{self.n_restarts} restarts"
-
-
-Watch = Callable[[Step], object]
 
 
 @dataclass(frozen=True)
@@ -320,7 +303,7 @@ def fista(
     max_iter: int = 500,
     restart: bool = True,
     greedy: bool = True,
-    watch: Watch = lambda _: None,
+    callback: Callback = ignore,
 ) -> Descent:
     """Descend with momentum, starting it again when it points uphill.
 
@@ -369,7 +352,7 @@ def fista(
                 pace, n_restarts = 1.0, n_restarts + 1
             if converged or iteration == max_iter:
                 history.append(problem.value())
-            watch(Step(iteration, history[-1], change, n_restarts))
+            callback(Progress(iteration, history[-1], change, n_restarts=n_restarts))
     return Descent(problem.result(), np.array(history), iteration, converged, change)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from robustpca.engine.linalg import Array
+from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.svt import TILE_ROWS, LowRank, SingularThreshold, lanes, spectral_norm
 from robustpca.engine.threads import Crew, compiled
 from robustpca.parts.entry_losses import EntryLoss, SmoothTerm
@@ -24,21 +25,6 @@ PATIENCE = 15
 # When to see whether the residual still falls, and else to certify the gap, which costs as much
 # as a few iterations.
 LOOKS = range(60, 1_000_000, 20)
-
-
-@dataclass(frozen=True)
-class Step:
-    """What a callback is told after each iteration."""
-
-    iteration: int
-    objective: float
-    change: float
-    rank: int
-
-    @property
-    def detail(self) -> str:
-        """The rest of a progress line."""
-        return f"rank {self.rank}"
 
 
 class Schedule(Protocol):
@@ -431,7 +417,7 @@ def split(
     schedule: Schedule,
     tol: float,
     max_iter: int,
-    watch: Callable[[Step], object] = lambda _: None,
+    callback: Callback = ignore,
     start: Array | None = None,
 ) -> Split:
     """Minimise ``||L||_* + loss(X - L) + sum of the terms of L``; NaN entries are missing.
@@ -481,7 +467,7 @@ def split(
             if schedule.exact:
                 change = max(change, primal / max(dual, tiny))
             objective.append(cost + loop.cost(low_rank))
-            watch(Step(iteration, objective[-1], change, low_rank.rank))
+            callback(Progress(iteration, objective[-1], change, rank=low_rank.rank))
             best, since = (change, 0) if change < 0.9 * best else (best, since + 1)
             converged = change <= tol and (loop.dtype == np.float64 or tol >= schedule.single_until)
             done = change <= max(tol, schedule.single_until) or since >= PATIENCE
