@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robustpca.engine.blocks import slices
 from robustpca.engine.linalg import Array, orthonormal, square_norms
 from robustpca.engine.threads import Crew, compiled
 
@@ -208,7 +209,7 @@ def _exact(search: _Search, dtypes: tuple[Any, ...] = (np.float32, np.float64)) 
 def _within(search: _Search, chosen: Array, see: See, points: Seen, limits: Array) -> Array | None:
     """All points within the limits of chosen queries, then -1; None if there are too many."""
     seen, norms = points
-    product, places = _comparison(search.masked), _slices(len(chosen), _few(search))
+    product, places = _comparison(search.masked), slices(len(chosen), _few(search))
 
     def work(place: slice) -> Array | None:
         mine, own_norms = see(search.queries[chosen[place]])
@@ -302,9 +303,8 @@ def _products(mine: Array, others: Array) -> Array:
     width = mine.shape[1]
     if width <= SUMMED:
         return np.asarray(mine @ others.T)
-    parts = [slice(at, at + SUMMED) for at in range(0, width, SUMMED)]
     total = np.zeros((len(mine), len(others)))
-    for part in parts:
+    for part in slices(width, SUMMED):
         total += mine[:, part] @ others[:, part].T
     return total.astype(mine.dtype, copy=False)
 
@@ -342,10 +342,6 @@ def _sample(rows: Array, n_drawn: int, rng: np.random.Generator) -> Array:
     return rows[np.sort(rng.choice(len(rows), min(len(rows), n_drawn), replace=False))]
 
 
-def _slices(n_rows: int, step: int = TILE) -> list[slice]:
-    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
-
-
 def _few(search: _Search) -> int:
     """Rows of a tile, fewer if they are long: what is made of them on the way is as long."""
     return min(max(32, SEEN_ENTRIES // search.points.shape[1]), TILE)
@@ -358,12 +354,10 @@ def _all(see: See, X: Array, order: Array | None, crew: Crew) -> Seen:
 
     def fill(place: slice) -> None:
         # A few rows at a time if they are long: what is made on the way is as long.
-        step = max(1, SEEN_ENTRIES // X.shape[1])
-        for first in range(place.start, place.stop, step):
-            rows = slice(first, min(first + step, place.stop))
+        for rows in slices(place.stop, max(1, SEEN_ENTRIES // X.shape[1]), place.start):
             seen[rows], norms[rows] = see(X[rows] if order is None else X[order[rows]])
 
-    crew.each(fill, _slices(len(X)))
+    crew.each(fill, slices(len(X), TILE))
     return seen, norms
 
 
@@ -377,7 +371,7 @@ def _tiles(search: _Search, see: See, n_kept: int, points: Seen | None = None) -
     seen, norms = points or _all(see, search.points, None, search.crew)
     lists = _empty_lists(len(search.queries), n_kept, seen.dtype)
     never, own_norms = np.full(len(seen), -np.inf, seen.dtype), np.empty_like(lists[2])
-    rows, columns = _slices(len(search.queries)), _slices(len(seen))
+    rows, columns = slices(len(search.queries), TILE), slices(len(seen), TILE)
     locks, offer, product = [Lock() for _ in rows], compiled(_offer), _comparison(search.masked)
 
     def work(i: int) -> None:
@@ -418,7 +412,7 @@ def _cells(search: _Search, see: See, n_kept: int) -> Found:
 
     def visit(cell: int, visitors: Array) -> None:
         inside, limits = slice(edges[cell], edges[cell + 1]), never[: sizes[cell]]
-        for place in _slices(len(visitors)):
+        for place in slices(len(visitors), TILE):
             rows = visitors[place]
             mine, own_norms = see(queries[rows])
             pairs = ((own_norms, norms[inside]), rows, inside.start, selves[rows], limits)
@@ -495,7 +489,7 @@ def _measured(
         lists = (gaps[place], found[place])
         compiled(_closest)(mine.queries, mine.points, offered, mine.selves, *lists)
 
-    search.crew.each(work, _slices(len(order), _few(search)))
+    search.crew.each(work, slices(len(order), _few(search)))
     return found, gaps
 
 

@@ -9,12 +9,12 @@ the Gram matrix of the short side is decomposed instead.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
+from robustpca.engine.blocks import even_slices, slices
 from robustpca.engine.linalg import Array
 from robustpca.engine.threads import Crew
 
@@ -77,11 +77,7 @@ class LowRank:
 
 def lanes(n_rows: int) -> list[list[slice]]:
     """The tiles of each lane."""
-    edges = np.linspace(0, n_rows, min(N_LANES, n_rows) + 1).round().astype(int).tolist()
-    return [
-        [slice(at, min(at + TILE_ROWS, stop)) for at in range(start, stop, TILE_ROWS)]
-        for start, stop in pairwise(edges)
-    ]
+    return [slices(lane.stop, TILE_ROWS, lane.start) for lane in even_slices(n_rows, N_LANES)]
 
 
 class SingularThreshold:
@@ -206,7 +202,7 @@ class SingularThreshold:
 
     def _by_gram(self, A: Array, threshold: float) -> LowRank:
         tall = A.shape[0] >= A.shape[1]
-        parts = self._split(A.shape[0] if tall else A.shape[1])
+        parts = even_slices(A.shape[0] if tall else A.shape[1], N_LANES)
         if tall:
             gram = sum(self.crew.each(lambda place: A[place].T @ A[place], parts))
         else:
@@ -233,10 +229,6 @@ class SingularThreshold:
             else:
                 self.block = self._fresh(rank + spare, low_rank.right.astype(np.float64))
         return low_rank
-
-    def _split(self, length: int) -> list[slice]:
-        edges = np.linspace(0, length, min(N_LANES, length) + 1).round().astype(int).tolist()
-        return [slice(a, b) for a, b in pairwise(edges)]
 
 
 def spectral_norm(A: Array, crew: Crew, n_steps: int = 12, seed: int = 0) -> float:

@@ -5,11 +5,11 @@ between. The first and the last value that are kept move little then, so it is e
 for them in a narrow band around where they were.
 """
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from robustpca.engine.blocks import even_slices
 from robustpca.engine.linalg import Array
 from robustpca.engine.threads import Crew, compiled
 
@@ -47,8 +47,7 @@ class TrimmedMeans:
         self.low, self.high = int(np.floor(rank - error)), min(int(rank + error), N_SAMPLE - 1)
         # Where the first and the last kept value were, and how far they may have moved.
         self.bands = np.full((4, len(A)), np.nan, A.dtype)
-        edges = np.linspace(0, len(A), min(N_PARTS, len(A)) + 1).round().astype(int).tolist()
-        self.parts = list(pairwise(edges))
+        self.parts = even_slices(len(A), N_PARTS)
 
     def __call__(self, signs: Array) -> Array:
         """The trimmed mean of each row, its entries taken times ``signs``."""
@@ -56,10 +55,10 @@ class TrimmedMeans:
         signs = signs.astype(self.A.dtype)
         kernel, inf = compiled(_trimmed_means), self.A.dtype.type(np.inf)
 
-        def work(part: tuple[int, int]) -> None:
+        def work(part: slice) -> None:
             scratch = np.empty(self.A.shape[1] + N_SAMPLE, self.A.dtype)
             numbers = (self.n_trimmed, self.low, self.high, inf)
-            kernel(self.A, signs, *numbers, scratch, self.bands, means, *part)
+            kernel(self.A, signs, *numbers, scratch, self.bands, means, part.start, part.stop)
 
         self.crew.each(work, self.parts)
         return means

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from robustpca.engine.linalg import Array
 from robustpca.engine.rows import Rows
-from robustpca.engine.view import View, directed, explore, near_rows
+from robustpca.engine.spherical import RowDirections, directed, explore, near_rows
 from robustpca.models.base import SubspaceModel
 from robustpca.models.params import Interval, StrOptions
 from robustpca.parts.centers import CENTERS, MEDIAN_TOL, remaining_force
@@ -23,7 +23,7 @@ SMALL = 1024
 # Axes beyond the components that a view is widened along at a time.
 MORE_AXES = 10
 # Widenings of a view that serves to bound angles only.
-FEW_WIDENINGS = 2
+FEW_EXPANSIONS = 2
 
 
 class AngularEmbedding(SubspaceModel):
@@ -153,7 +153,7 @@ class AngularEmbedding(SubspaceModel):
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         rng = np.random.default_rng(seed)
         exact = self._is_exact(min(rows.shape), n_components)
-        # A view that is widened anyway finds the geometric median on its way.
+        # A view that is expanded anyway finds the geometric median on its way.
         median = isinstance(self.center, str) and self.center == "geometric_median"
         tol = MEDIAN_TOL[rows.dtype.name] if median and not exact else None
         near = near_rows(rows)
@@ -162,24 +162,24 @@ class AngularEmbedding(SubspaceModel):
         # BLAS likes eight columns at a time, one of which may be the force on the centre.
         columns = -(-(n_components + MORE_AXES + 1) // 8) * 8
         width = columns if tol is None else columns - 1
-        view = View(near, 3 * columns)
+        directions = RowDirections(near, 3 * columns)
         angle = np.pi / 2 if self.max_angle is None else self.max_angle
         trims = angle < np.pi / 2
         if trims or not exact:
-            view.start(width, rng)
-            n_widenings = FEW_WIDENINGS if trims else self.power_iterations
-            force = explore(view, width, n_widenings, n_settled=n_components, tol=tol)
+            directions.initialise(width, rng)
+            n_expansions = FEW_EXPANSIONS if trims else self.power_iterations
+            force = explore(directions, width, n_expansions, n_converged=n_components, tol=tol)
         if median and exact:
             force = self._force(rows, near.center)
-        anchor = self._trim(view, angle, rng) if trims else None
+        anchor = self._trim(directions, angle, rng) if trims else None
         if exact:
-            weights = view.support * view.inverse_lengths() ** 2
+            weights = directions.support * directions.inverse_lengths() ** 2
             axes = exact_axes(near, weights, n_components)
         else:
             if trims:
-                explore(view, width, self.power_iterations, n_settled=n_components)
-            axes = view_axes(view, n_components)
-        self._finish(rows, view, axes)
+                explore(directions, width, self.power_iterations, n_converged=n_components)
+            axes = view_axes(directions, n_components)
+        self._finish(rows, directions, axes)
         self.anchor_ = anchor
         self.center_force_ = force if median else None
 
@@ -204,8 +204,9 @@ class AngularEmbedding(SubspaceModel):
         force, held = remaining_force(rows, center)
         return 0.0 if force <= held else force / rows.shape[0]
 
-    def _trim(self, view: View, angle: float, rng: np.random.Generator) -> int:
-        usable = np.flatnonzero(directed(view.lengths(), view.rows.floor)[0])
+    def _trim(self, directions: RowDirections, angle: float, rng: np.random.Generator) -> int:
+        view = directions.view
+        usable = np.flatnonzero(directed(directions.lengths(), view.rows.floor)[0])
         anchors = None
         if self.anchors is not None and self.anchors < len(usable):
             anchors = rng.choice(usable, self.anchors, replace=False)
@@ -219,11 +220,11 @@ class AngularEmbedding(SubspaceModel):
                 )
 
         trimming = trim(view, angle, anchors=anchors, report=report)
-        view.support = trimming.support
+        directions.support = trimming.support
         return trimming.anchor
 
-    def _finish(self, rows: Rows, view: View, axes: Axes) -> None:
-        kept = view.support
+    def _finish(self, rows: Rows, directions: RowDirections, axes: Axes) -> None:
+        view, kept = directions.view, directions.support
         typical = np.median(np.abs(axes.codes[kept]), axis=0) / stats.norm.ppf(0.75)
         variances = typical.astype(np.float64) ** 2
         self._keep(
@@ -234,7 +235,7 @@ class AngularEmbedding(SubspaceModel):
             sample_weights=kept.astype(np.float64),
             variances=variances,
             total=float(variances.sum() + np.median(axes.residuals[kept])),
-            floor=view.rows.floor * float(np.median(view.lengths())),
+            floor=view.rows.floor * float(np.median(directions.lengths())),
         )
         self.cosines_, self.support_ = axes.values, kept
         self.n_trimmed_ = int(np.count_nonzero(~kept))

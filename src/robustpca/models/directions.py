@@ -80,7 +80,7 @@ class DirectionModel(SubspaceModel):
     def _fit(self, rows: Rows) -> None:
         n_components = self._rank(rows)
         shape = self._shape(rows.shape[1])
-        seen = rows.settled().centred(self._center(rows))
+        seen = rows.median_centred().centred(self._center(rows))
         with Crew() as crew:
             average = self._average(seen, crew)
             result = find_directions(

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from robustpca.engine.linalg import Array, DenseBlock
+from robustpca.engine.blocks import DenseBlock
+from robustpca.engine.linalg import Array
 from robustpca.engine.rows import Rows
 
 N_DIRECTIONS = 250

@@ -16,14 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from robustpca.engine.linalg import (
-    Array,
-    DenseBlock,
-    finite,
-    orthonormal,
-    square_norms,
-    tile_slices,
-)
+from robustpca.engine.blocks import DenseBlock, cached_rows, slices
+from robustpca.engine.linalg import Array, finite, orthonormal, square_norms
 from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.rows import Rows
 from robustpca.engine.threads import Crew
@@ -92,9 +86,7 @@ class Average:
 
     def samples(self, indices: Array) -> Array:
         """What is left of some rows, as columns."""
-        rows = self.rows
-        blocks = [rows.block_kind(rows.read(i, i + 1), rows.center, rows.dtype) for i in indices]
-        return self.off(np.concatenate([block.take(slice(None)) for block in blocks]).T)
+        return self.off(np.stack([self.rows.row(i) for i in indices]).T)
 
     def farthest(self, n_columns: int) -> Array:
         """The row of which most is left; then the next, seen off the first; and so on."""
@@ -166,7 +158,7 @@ class TrimmedSum(Average):
     def __init__(self, rows: Rows, trim: float, crew: Crew) -> None:
         super().__init__(rows)
         self.crew = crew
-        self.features = np.ascontiguousarray(rows.map("columns", slice(None)).T)
+        self.features = np.ascontiguousarray(rows.map("dense").T)
         self.means = TrimmedMeans(self.features, trim, crew)
         self.patterns: list[int] = []
 
@@ -180,8 +172,7 @@ class TrimmedSum(Average):
 
     def _scores(self, W: Array) -> Array:
         turned = W.T.astype(self.features.dtype)
-        width = -(-self.rows.shape[0] // 4)
-        places = [slice(at, at + width) for at in range(0, self.rows.shape[0], width)]
+        places = slices(self.rows.shape[0], -(-self.rows.shape[0] // 4))
         return np.hstack(self.crew.each(lambda place: turned @ self.features[:, place], places))
 
     def deflate(self, W: Array) -> None:
@@ -191,7 +182,7 @@ class TrimmedSum(Average):
         added = self.basis[:, n_before:].astype(self.features.dtype)
         scores = self._scores(added)
         n_features, n_samples = self.features.shape
-        for place in tile_slices(n_features, n_samples * scores.itemsize, at_least=1):
+        for place in slices(n_features, cached_rows(n_samples * scores.itemsize, at_least=1)):
             self.features[place] -= added[place] @ scores
         self.patterns, self.cycled = [], False
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
+from robustpca.engine.blocks import slices
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.threads import Crew, compiled, one_blas_thread
@@ -240,9 +241,8 @@ class GraphDescent:
         """
         width = source.shape[1]
         scratch = _aligned((3, self.height * width), self.dtype)
-        for first in range(batch.start, batch.stop, self.height):
-            rows = slice(first, min(first + self.height, batch.stop))
-            height = rows.stop - first
+        for rows in slices(batch.stop, self.height, batch.start):
+            height = rows.stop - rows.start
             data, turned, sums = scratch[:, : height * width]
             self.samples.add(keep, source, target, rows)
             if self.features.weight.size:
@@ -265,8 +265,7 @@ class GraphDescent:
 
     def _each(self, work: Callable[[slice], R]) -> list[R]:
         """Do the work for batches of rows that do not depend on the number of threads."""
-        size, n_samples = BATCH * self.height, len(self.X)
-        batches = [slice(i, min(i + size, n_samples)) for i in range(0, n_samples, size)]
+        batches = slices(len(self.X), BATCH * self.height)
         return self.crew.each(work, batches) if self.crew else [work(batch) for batch in batches]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
+from robustpca.engine.blocks import slices
 from robustpca.engine.linalg import Array
 from robustpca.engine.neighbors import nearest_neighbors
 from robustpca.engine.svt import TILE_ROWS
@@ -58,7 +59,7 @@ class RowProblem:
             linear = linear - pulls
         curves = np.maximum(values, 0.0) + weights[:, None]
         solver = _Rows(self, turn.T @ self.basis, tol, max_iter)
-        places = [slice(at, at + TILE_ROWS) for at in range(0, n, TILE_ROWS)]
+        places = slices(n, TILE_ROWS)
         with Crew() as crew:
             parts = crew.each(lambda p: solver.run(X[p], curves[p], linear[p] @ turn), places)
         return np.concatenate(parts) @ turn.T if parts else np.zeros((0, len(self.basis)))
