@@ -97,13 +97,13 @@ def test_every_kind_of_block_gives_the_same_pull(far, rng):
     X = np.round(rng.normal(size=(3000, 200)), 3) + far
     center, W = X.mean(axis=0), rng.normal(size=(1, 200, 2))
     expected = (X - center).T @ np.where((X - center) @ W[0] < 0, -1.0, 1.0)
-    for rows in (ArrayRows(X).settled(), ArrayRows(np.asfortranarray(X)), ArrayRows(X)):
+    for rows in (ArrayRows(X).median_centred(), ArrayRows(np.asfortranarray(X)), ArrayRows(X)):
         pull = PowerSum(rows.centred(center), 1).pull(W)[0]
         assert_allclose(pull, expected, atol=1e-9)
     if far == 0:
         sparse_rows = SparseRows(sparse.csr_matrix(X)).centred(center)
         assert_allclose(PowerSum(sparse_rows, 1).pull(W)[0], expected, atol=1e-9)
-        single = ArrayRows(X.astype(np.float32)).settled().centred(center)
+        single = ArrayRows(X.astype(np.float32)).median_centred().centred(center)
         assert_allclose(PowerSum(single, 1).pull(W)[0], expected, atol=0.5)
 
 

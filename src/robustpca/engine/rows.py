@@ -70,9 +70,7 @@ def _c_ordered(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(np.ascontiguousarray(a) if isinstance(a, np.ndarray) else a for a in arguments)
 
 
-def _apply(
-    function: Task, block: Block, pieces: tuple[Array, ...], state: tuple[Any, ...]
-) -> Any:
+def _apply(function: Task, block: Block, pieces: tuple[Array, ...], state: tuple[Any, ...]) -> Any:
     if isinstance(function, str):
         return getattr(block, function)(*pieces, *state)
     return function(block, *pieces, *state)

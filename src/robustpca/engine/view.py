@@ -96,9 +96,10 @@ class View:
     def restrict(self, axes: Array) -> None:
         """Take orthonormal ``axes``, given in the coordinates, as basis; centre at the point."""
         point, norms = self.point, self.square_lengths()
+        codes = self.coordinates.map("project", axes)
         # BLAS sums by layout, which must not change.
-        order = "F" if self.codes.flags.f_contiguous else "C"
-        self.codes = np.asarray(self.coordinates.map("project", axes), order=order)
+        by_columns = self.codes.flags.f_contiguous
+        self.codes = np.asfortranarray(codes) if by_columns else np.ascontiguousarray(codes)
         self.rows, self._norms = self.rows.centred(point), norms
         self.basis = self.directions(axes)
         self._set_coordinates(np.zeros(axes.shape[1]))
