@@ -155,9 +155,8 @@ def test_rglpca_is_no_worse_than_glpca_in_its_own_objective(beta, seed):
     assert (np.diff(model.objective_) <= 0).all()
     assert_allclose(model.mean_, geometric_median(ArrayRows(X)))
     Z, matrix = X - model.mean_, laplacian(model.graph_, normalized=False)
-    constant = np.full((len(X), 1), len(X) ** -0.5)
     for weight in (0.0, graph_weight(Z, matrix, beta)):
-        pair = graph_embedding(Z, matrix, 3, weight, against=constant)
+        pair = graph_embedding(Z, matrix, 3, weight, exclude_constant=True)
         assert value <= own_objective(model, X, model.mean_, pair.codes, pair.loadings)
     plain = GLPCA(3, beta=beta, graph=model.graph_).fit(X)
     assert value < own_objective(model, X, plain.mean_, plain.embedding_, plain.loadings_)
