@@ -194,11 +194,10 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         return store(self, self._fit(X, y if supervised else None))
 
     def _fit(self, X: Any, y: Any) -> Fit:
+        name = type(self.estimator).__name__
         model = _WeightedModel(self.estimator, X, y)
         model.fit(self._start(X, y))
-        fitted = model.fitted
-        if is_clusterer(self.estimator) and not hasattr(fitted, "cluster_centers_"):
-            name = type(self.estimator).__name__
+        if is_clusterer(self.estimator) and not hasattr(model.fitted, "cluster_centers_"):
             raise TypeError(f"Reweighted needs cluster_centers_, but {name} has none.")
         residuals = model.residuals()
         floor = 1e-10 * float(np.sqrt(residuals.mean())) + np.finfo(np.float64).tiny
@@ -221,7 +220,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
                 **labels,
             },
             ending=result,
-            warnings=unconverged(self, result, "fits"),
+            warnings=unconverged(self, result, "fits", name=f"Reweighted({name})"),
         )
 
     def _start(self, X: Any, y: Any) -> Array:
