@@ -11,7 +11,7 @@ from robustpca.parts.centers import CENTERS
 from robustpca.parts.losses import LOSSES, CappedLoss, L21Loss, Loss, SquaredLoss
 from robustpca.parts.weightings import WEIGHTINGS, Uniform, Weighting
 from robustpca.solvers.bilinear import BilinearModel
-from robustpca.solvers.reweighting import Reweighting
+from robustpca.solvers.reweighting import ReweightedSubspace
 
 __all__ = ["GLRAM", "R2DPCA", "ReweightedBilinear"]
 
@@ -163,6 +163,10 @@ class ReweightedBilinear(ReweightedModel):
             n_sweeps=20,
         )
 
+    def _own_attributes(self, model: BilinearModel, result: ReweightedSubspace) -> dict[str, Any]:
+        left, right = (side.astype(model.rows.dtype) for side in model.sides())
+        return {"left_": left, "right_": right, "image_shape_": model.shape}
+
     def _image_shape(self, rows: Rows) -> tuple[int, int]:
         n_features = rows.shape[1]
         if self.image_shape is None:
@@ -192,12 +196,6 @@ class ReweightedBilinear(ReweightedModel):
                 f"most {shape}."
             )
         return ranks
-
-    def _finish(self, rows: Rows, model: Any, result: Reweighting) -> None:
-        super()._finish(rows, model, result)
-        left, right = model.sides()
-        self.left_, self.right_ = left.astype(rows.dtype), right.astype(rows.dtype)
-        self.image_shape_ = model.shape
 
 
 def _pair(given: Any, name: str) -> tuple[int, int]:
@@ -324,11 +322,8 @@ class GLRAM(ReweightedBilinear):
             shape,
             self._ranks(shape),
             center=CENTERS[self.center](rows),
-            identity=self.init == "identity",
+            identity=init == "identity",
         )
-
-    def _start(self, model: Any, init: str, exact: bool) -> None:
-        """The model knows its start."""
 
 
 class R2DPCA(ReweightedBilinear):
