@@ -1,4 +1,4 @@
-"""Eigenvectors of operators, small and large, and the embeddings that solve a problem for good."""
+"""Eigenvectors of operators, small and large, and the embeddings that solve a problem exactly."""
 
 import numpy as np
 import pytest

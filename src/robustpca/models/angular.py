@@ -174,17 +174,14 @@ class AngularEmbedding(SubspaceModel):
             total=float(variances.sum() + np.median(residuals)),
             floor=found.floor,
         )
-        return Fit(
-            attributes={
-                "cosines_": axes.values,
-                "support_": support,
-                "n_trimmed_": int(np.count_nonzero(~support)),
-                "anchor_": found.anchor,
-                "center_force_": found.force,
-            },
-            subspace=subspace,
-            ending=ClosedForm(np.array([axes.values.sum()])),
-        )
+        attributes = {
+            "cosines_": axes.values,
+            "support_": support,
+            "n_trimmed_": int(np.count_nonzero(~support)),
+            "anchor_": found.anchor,
+            "center_force_": found.force,
+        }
+        return Fit(attributes, subspace, ClosedForm(np.array([axes.values.sum()])))
 
     def _center(self, rows: Rows) -> Array | None:
         """The centre, or None for the geometric median, which the solver finds itself."""

@@ -106,12 +106,9 @@ class DirectionModel(SubspaceModel):
             total=float(average.norms.mean()),
             floor=rows.floor * float(np.sqrt(average.norms.mean())),
         )
-        return Fit(
-            attributes={"loadings_": subspace.components} if oblique else {},
-            subspace=subspace,
-            ending=result,
-            warnings=_cycled(result, self.tol) if result.cycled else unconverged(self, result),
-        )
+        attributes = {"loadings_": subspace.components} if oblique else {}
+        warnings = _cycled(result, self.tol) if result.cycled else unconverged(self, result)
+        return Fit(attributes, subspace, result, warnings)
 
 
 def _cycled(result: Directions, tol: float) -> tuple[Warning, ...]:
@@ -569,11 +566,7 @@ class GrassmannAverage(DirectionModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{
-            name: constraint
-            for name, constraint in DirectionModel._parameter_constraints.items()
-            if name not in ("n_init", "random_state")
-        },
+        **DirectionModel._parameter_constraints,
         "trim": [Interval(Real, 0, 0.5, closed="both")],
         "center": [StrOptions({"auto", *CENTERS})],
         "init": [StrOptions({"pca", "sample"})],
@@ -676,12 +669,6 @@ class EMPCA(DirectionModel):
     >>> EMPCA(n_components=1).fit(X).components_.round(2)
     array([[0.71, 0.71]])
     """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        name: constraint
-        for name, constraint in DirectionModel._parameter_constraints.items()
-        if name not in ("init", "n_init")
-    }
 
     greedy = False
 

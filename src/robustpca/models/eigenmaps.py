@@ -62,15 +62,15 @@ class GraphSpectrum(BaseEstimator):
     def _fit(self, X: Array) -> Fit:
         raise NotImplementedError
 
-    def _cuts(self, X: Array, count: int, purpose: str) -> tuple[Any, Cuts]:
-        """The graph of the rows and its first ``count`` cuts; ``purpose`` is for the message."""
+    def _cuts(self, X: Array, count: int) -> tuple[Any, Cuts]:
+        """The graph of the rows and its first ``count`` cuts."""
         graph = adjacency_of(self.graph, X, self.n_neighbors)
         n_joined = int(np.count_nonzero(joined_vertices(graph)))
         if count > n_joined:
             raise ValueError(
-                f"{purpose} needs a graph with edges at {count} or more of the samples, but this "
-                f"one has edges at {n_joined} of {len(X)}. Ask for fewer, or pass a graph with "
-                "more edges."
+                f"{type(self).__name__} needs edges at {count} or more of the samples here, but "
+                f"the graph has edges at {n_joined} of {len(X)}. Ask for fewer, or pass a graph "
+                "with more edges."
             )
         return graph, normalized_cuts(graph, count)
 
@@ -140,30 +140,22 @@ class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Grap
         self.n_neighbors = n_neighbors
 
     def _fit(self, X: Array) -> Fit:
-        purpose = f"An embedding with {self.n_components}"
-        graph, cuts = self._cuts(X, self.n_components + 1, purpose)
-        warnings = []
-        if cuts.n_parts > 1:
-            message = (
-                f"The graph falls into {cuts.n_parts} connected parts, and the first "
-                f"{min(cuts.n_parts - 1, self.n_components)} coordinates do nothing but tell them "
-                "apart. Raise n_neighbors, or embed each part for itself."
-            )
-            warnings.append(UserWarning(message))
-        matrix = laplacian(graph, normalized=False)
-        return Fit(
-            attributes={
-                "embedding_": np.ascontiguousarray(flip_signs(cuts.vectors[:, 1:].T).T, X.dtype),
-                "eigenvalues_": cuts.values[1:].astype(X.dtype),
-                "graph_": graph,
-                "n_connected_components_": cuts.n_parts,
-                # A copy, for the user may go on working with the array.
-                "_training": TrainingGraph(
-                    X.copy(), graph, matrix, self.n_neighbors, normalized=False
-                ),
-            },
-            warnings=tuple(warnings),
+        graph, cuts = self._cuts(X, self.n_components + 1)
+        parted = UserWarning(
+            f"The graph falls into {cuts.n_parts} connected parts, and the first "
+            f"{min(cuts.n_parts - 1, self.n_components)} coordinates do nothing but tell them "
+            "apart. Raise n_neighbors, or embed each part for itself."
         )
+        matrix = laplacian(graph, normalized=False)
+        attributes = {
+            "embedding_": np.ascontiguousarray(flip_signs(cuts.vectors[:, 1:].T).T, X.dtype),
+            "eigenvalues_": cuts.values[1:].astype(X.dtype),
+            "graph_": graph,
+            "n_connected_components_": cuts.n_parts,
+            # A copy, for the user may go on working with the array.
+            "_training": TrainingGraph(X.copy(), graph, matrix, self.n_neighbors, normalized=False),
+        }
+        return Fit(attributes, warnings=(parted,) if cuts.n_parts > 1 else ())
 
     def transform(self, X: Any) -> Array:
         """Place rows among the training rows they are nearest to.
@@ -276,15 +268,12 @@ class NCut(ClusterMixin, GraphSpectrum):
         self.random_state = random_state
 
     def _fit(self, X: Array) -> Fit:
-        graph, cuts = self._cuts(X, self.n_clusters, f"A cut into {self.n_clusters}")
-        warnings = []
-        if cuts.n_parts > self.n_clusters:
-            message = (
-                f"The graph falls into {cuts.n_parts} connected parts, more than "
-                f"n_clusters={self.n_clusters}: the smallest of them end up in one cluster. Raise "
-                "n_neighbors or n_clusters."
-            )
-            warnings.append(UserWarning(message))
+        graph, cuts = self._cuts(X, self.n_clusters)
+        merged = UserWarning(
+            f"The graph falls into {cuts.n_parts} connected parts, more than "
+            f"n_clusters={self.n_clusters}: the smallest of them end up in one cluster. Raise "
+            "n_neighbors or n_clusters."
+        )
         vectors = flip_signs(cuts.vectors.T).T
         if self.njw:
             # The lengths of rows of y and of v differ by the root of the degree alone.
@@ -292,13 +281,11 @@ class NCut(ClusterMixin, GraphSpectrum):
             vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
         embedding = np.ascontiguousarray(vectors, X.dtype)
         means = KMeans(self.n_clusters, n_init=self.n_init, random_state=self.random_state)
-        return Fit(
-            attributes={
-                "labels_": means.fit(embedding).labels_,
-                "embedding_": embedding,
-                "eigenvalues_": cuts.values.astype(X.dtype),
-                "graph_": graph,
-                "n_connected_components_": cuts.n_parts,
-            },
-            warnings=tuple(warnings),
-        )
+        attributes = {
+            "labels_": means.fit(embedding).labels_,
+            "embedding_": embedding,
+            "eigenvalues_": cuts.values.astype(X.dtype),
+            "graph_": graph,
+            "n_connected_components_": cuts.n_parts,
+        }
+        return Fit(attributes, warnings=(merged,) if cuts.n_parts > self.n_clusters else ())

@@ -39,7 +39,7 @@ __all__ = ["GLPCA", "MMF", "RGLPCA"]
 
 @dataclass(frozen=True)
 class GraphData:
-    """The rows about their centre in double precision, and a graph of them."""
+    """The rows about their mean in double precision, and a graph of them."""
 
     rows: Rows
     mean: Array
@@ -117,12 +117,12 @@ class EmbeddingModel(GraphModel, ObliqueModel):
         return basis @ np.linalg.pinv(self.loadings_ @ basis, rcond=rounding)
 
 
-def _spanned(data: GraphData, pair: Embedding, weights: Array) -> tuple[Subspace, dict[str, Array]]:
-    """The principal axes of the span of the loadings, and what is stored of the embedding."""
-    floor, dtype, count = data.rows.floor, data.rows.dtype, len(pair.loadings)
+def _spanned(data: GraphData, pair: Embedding, weights: Array) -> tuple[Subspace, dict[str, Any]]:
+    """The principal axes of the span of the loadings, and attributes of the embedding."""
+    dtype, count = data.rows.dtype, len(pair.loadings)
     sides, sizes, _ = linalg.svd(pair.loadings.T, full_matrices=False, check_finite=False)
     # A vector that the data know nothing of has loadings that are rounding error.
-    span = sides[:, sizes > floor * max(sizes[0], np.finfo(np.float64).tiny)]
+    span = sides[:, sizes > data.rows.floor * max(sizes[0], np.finfo(np.float64).tiny)]
     codes = data.X @ span
     share = weights / weights.sum()
     values, axes = principal_axes(codes.T @ (share[:, None] * codes))
@@ -136,6 +136,7 @@ def _spanned(data: GraphData, pair: Embedding, weights: Array) -> tuple[Subspace
     return data.subspace(basis[:, :count].T, variances, weights), {
         "loadings_": np.ascontiguousarray(flipped, dtype=dtype),
         "embedding_": np.ascontiguousarray(pair.codes * signs, dtype=dtype),
+        "graph_": data.graph,
     }
 
 
@@ -245,11 +246,9 @@ class GLPCA(EmbeddingModel):
         )
         subspace, attributes = _spanned(data, pair, np.ones(len(data.X)))
         error = float(square_norms(data.X - pair.codes @ pair.loadings).sum())
-        return Fit(
-            attributes={**attributes, "alpha_": alpha, "graph_": data.graph},
-            subspace=subspace,
-            ending=ClosedForm(np.array([error + alpha * roughness(pair.codes, data.laplacian)])),
-        )
+        objective = error + alpha * roughness(pair.codes, data.laplacian)
+        attributes["alpha_"] = alpha
+        return Fit(attributes, subspace, ClosedForm(np.array([objective])))
 
 
 class RGLPCA(EmbeddingModel):
@@ -405,17 +404,9 @@ class RGLPCA(EmbeddingModel):
         # Rows that fit better than most count the same; the others by the slope of their loss.
         typical = max(float(np.median(errors)), rows.floor * unit)
         subspace, attributes = _spanned(data, result.best, typical / np.maximum(errors, typical))
-        return Fit(
-            attributes={
-                **attributes,
-                "sparse_rows_": np.where(fits[:, None], 0.0, rest).astype(rows.dtype),
-                "alpha_": alpha,
-                "graph_": data.graph,
-            },
-            subspace=subspace,
-            ending=result,
-            warnings=unconverged(self, result),
-        )
+        attributes["sparse_rows_"] = np.where(fits[:, None], 0.0, rest).astype(rows.dtype)
+        attributes["alpha_"] = alpha
+        return Fit(attributes, subspace, result, unconverged(self, result))
 
 
 class MMF(GraphModel):
@@ -514,11 +505,9 @@ class MMF(GraphModel):
         variances = square_norms((data.X @ components.T).T) / len(codes)
         error = float(square_norms(data.X - codes @ components).sum())
         objective = error + self.smoothness * roughness(codes, data.laplacian)
-        return Fit(
-            attributes={
-                "embedding_": np.ascontiguousarray(codes, dtype=rows.dtype),
-                "graph_": data.graph,
-            },
-            subspace=data.subspace(components, variances, np.ones(len(codes))),
-            ending=ClosedForm(np.array([objective])),
-        )
+        attributes = {
+            "embedding_": np.ascontiguousarray(codes, dtype=rows.dtype),
+            "graph_": data.graph,
+        }
+        subspace = data.subspace(components, variances, np.ones(len(codes)))
+        return Fit(attributes, subspace, ClosedForm(np.array([objective])))

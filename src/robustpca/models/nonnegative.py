@@ -1,6 +1,6 @@
 """Non-negative factors that are smooth on a graph of the samples."""
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback
 from robustpca.engine.threads import one_blas_thread
 from robustpca.models.base import Fit, given_codes, reporter, store, unconverged
+from robustpca.models.graph import GraphModel
 from robustpca.models.params import Interval, StrOptions, fit_context
 from robustpca.parts.graphs import adjacency_of, laplacian
 from robustpca.solvers.multiplicative import nonnegative_factors
@@ -97,18 +98,11 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        **GraphModel._parameter_constraints,
         "smoothness": [Interval(Real, 0, None, closed="left")],
-        "graph": ["array-like", "sparse matrix", None],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "normalized": ["boolean"],
         "scale": [StrOptions({"unit", "free"})],
         "init": [StrOptions({"nndsvda", "random"})],
         "random_state": ["random_state"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "callback": [callable, None],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -199,16 +193,13 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             callback=reporter(self),
         )
         codes, basis = _unit_basis(result.codes, result.basis)
-        return Fit(
-            attributes={
-                "components_": np.ascontiguousarray(basis, X.dtype),
-                "embedding_": np.ascontiguousarray(codes, X.dtype),
-                "n_components_": n_components,
-                "graph_": graph,
-            },
-            ending=result,
-            warnings=unconverged(self, result),
-        )
+        attributes = {
+            "components_": np.ascontiguousarray(basis, X.dtype),
+            "embedding_": np.ascontiguousarray(codes, X.dtype),
+            "n_components_": n_components,
+            "graph_": graph,
+        }
+        return Fit(attributes, None, result, unconverged(self, result))
 
     def transform(self, X: Any) -> Array:
         """Codes of the rows of ``X`` by non-negative least squares with a fixed basis.

@@ -153,16 +153,15 @@ class RVFLClassifier(ClassifierMixin, BaseEstimator):
         )
         # scikit-learn solves for the weights of the nodes or of the samples, whichever are few.
         outputs = Ridge(self.alpha).fit(layer(X), np.eye(len(classes))[numbers])
-        return Fit(
-            attributes={
-                "classes_": classes,
-                "hidden_weights_": layer.weights,
-                "hidden_biases_": layer.biases,
-                "coef_": np.atleast_2d(outputs.coef_),
-                "intercept_": np.atleast_1d(outputs.intercept_),
-                "_layer": layer,
-            }
-        )
+        attributes = {
+            "classes_": classes,
+            "hidden_weights_": layer.weights,
+            "hidden_biases_": layer.biases,
+            "coef_": np.atleast_2d(outputs.coef_),
+            "intercept_": np.atleast_1d(outputs.intercept_),
+            "_layer": layer,
+        }
+        return Fit(attributes)
 
     def decision_function(self, X: Any) -> Array:
         """How much the outputs speak for each class.
