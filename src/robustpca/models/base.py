@@ -144,9 +144,9 @@ def unconverged(
         return ()
     return (
         ConvergenceWarning(
-            f"{name or type(model).__name__} stopped after max_iter={model.max_iter} {units} with a "
-            f"change of {ending.change:.1e}, above tol={model.tol:.1e}. Raise max_iter, or raise "
-            "tol to accept this fit."
+            f"{name or type(model).__name__} stopped after max_iter={model.max_iter} {units} with "
+            f"a change of {ending.change:.1e}, above tol={model.tol:.1e}. Raise max_iter, or "
+            "raise tol to accept this fit."
         ),
     )
 

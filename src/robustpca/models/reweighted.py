@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from robustpca.engine.progress import Callback
 from robustpca.engine.rows import Rows
 from robustpca.models.base import Fit, Subspace, SubspaceModel, reporter, unconverged
-from robustpca.models.params import HasMethods, Interval, StrOptions
+from robustpca.models.params import Interval, StrOptions
 from robustpca.parts.centers import CENTERS
 from robustpca.parts.losses import (
     LOSSES,
@@ -124,10 +124,12 @@ class ReweightedPCA(ReweightedModel):
     n_components : int, float or None, default=None
         Dimension of the subspace; a float in (0, 1) for the smallest one that holds this share
         of the weighted variance; None for the largest possible.
-    loss : {'squared', 'l21', 'huber', 'cauchy', 'sigma', 'capped'} or loss, default='l21'
-        Loss of the squared residual. An object from `robustpca.parts.losses` sets its parameters.
-    weighting : {'uniform', 'adaptive', 'corobust'} or weighting, default='uniform'
-        Weights of the samples. An object from `robustpca.parts.weightings` sets their parameters.
+    loss : str or Loss, default='l21'
+        Loss of the squared residual: a name in `robustpca.parts.LOSSES`, or such an object with its
+        parameters.
+    weighting : str or Weighting, default='uniform'
+        Weights of the samples: a name in `robustpca.parts.WEIGHTINGS`, or such an object with its
+        parameters.
     center : str, default='weighted'
         The centre: 'weighted' for the weighted mean, fitted along, or one that is found first
         and held: 'mean', 'median', 'trimmed_mean', 'geometric_median', 'medoid', 'zero'.
@@ -197,8 +199,8 @@ class ReweightedPCA(ReweightedModel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **ReweightedModel._parameter_constraints,
-        "loss": [StrOptions(set(LOSSES)), HasMethods(["values", "weights", "tuned"])],
-        "weighting": [StrOptions(set(WEIGHTINGS)), HasMethods(["solve", "frozen"])],
+        "loss": [StrOptions(set(LOSSES)), Loss],
+        "weighting": [StrOptions(set(WEIGHTINGS)), Weighting],
         "center": [StrOptions({"weighted", *CENTERS})],
         "solver": [StrOptions({"eig", "power"})],
     }

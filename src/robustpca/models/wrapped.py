@@ -16,9 +16,9 @@ from robustpca.engine.progress import Callback
 from robustpca.engine.rows import ArrayRows
 from robustpca.models.base import Fit, reporter, store, unconverged
 from robustpca.models.params import HasMethods, Interval, StrOptions, fit_context
-from robustpca.parts.losses import LOSSES, named
+from robustpca.parts.losses import LOSSES, Loss, named
 from robustpca.parts.starts import trusted_half
-from robustpca.parts.weightings import WEIGHTINGS
+from robustpca.parts.weightings import WEIGHTINGS, Weighting
 from robustpca.solvers.reweighting import reweight
 
 __all__ = ["Reweighted"]
@@ -74,10 +74,12 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
     estimator : object
         A regressor, or a clusterer with ``cluster_centers_``, whose ``fit`` takes
         ``sample_weight``.
-    weighting : {'adaptive', 'corobust', 'uniform'} or weighting, default='adaptive'
-        Weights of the samples. An object from `robustpca.parts.weightings` sets their parameters.
-    loss : {'squared', 'l21', 'huber', 'cauchy', 'sigma', 'capped'} or loss, default='squared'
-        Loss of the squared error. An object from `robustpca.parts.losses` sets its parameters.
+    weighting : str or Weighting, default='adaptive'
+        Weights of the samples: a name in `robustpca.parts.WEIGHTINGS`, or such an object with its
+        parameters.
+    loss : str or Loss, default='squared'
+        Loss of the squared error: a name in `robustpca.parts.LOSSES`, or such an object with its
+        parameters.
     init : {'robust', 'uniform'}, default='robust'
         Where to start: with the samples that look trustworthy (regression: the half with the
         least Stahel-Donoho outlyingness, target included; clustering: the three quarters with
@@ -130,8 +132,8 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"])],
-        "weighting": [StrOptions(set(WEIGHTINGS)), HasMethods(["solve", "frozen"])],
-        "loss": [StrOptions(set(LOSSES)), HasMethods(["values", "weights", "tuned"])],
+        "weighting": [StrOptions(set(WEIGHTINGS)), Weighting],
+        "loss": [StrOptions(set(LOSSES)), Loss],
         "init": [StrOptions({"robust", "uniform"})],
         "random_state": ["random_state"],
         "tol": [Interval(Real, 0, None, closed="left")],
