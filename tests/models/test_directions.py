@@ -533,7 +533,7 @@ def test_the_callback_hears_which_component_is_at_work(rng, capsys):
     stages = [info.stage for info in heard]
     assert sorted(set(stages)) == [1, 2, 3]
     assert stages == sorted(stages)
-    assert capsys.readouterr().out.count("component 2") == stages.count(2)
+    assert capsys.readouterr().out.count("stage 2") == stages.count(2)
     # The first pass of a component is compared with those before it alone.
     first = stages.index(2)
     value = np.abs(model.transform(X)[:, 0]).sum()
