@@ -142,10 +142,9 @@ class LpPCA(DirectionModel):
     greedy : bool, default=True
         Whether to find the components one by one, or all at once.
     center : str, default='mean'
-        The centre, found first and held: 'mean', 'median', 'trimmed_mean',
-        'geometric_median', 'medoid' or 'zero'. The mean is the papers'; the others stand up
-        to outliers. 'trimmed_mean' is that of the middle half of each feature, 'medoid' the
-        sample nearest to all others.
+        The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
+        of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
+        'zero'. The mean is the papers'; the others stand up to outliers.
     init : {'auto', 'sample', 'pca'}, default='auto'
         Where to start: at the farthest sample, or at principal axes. 'auto' is 'sample' for
         components that are found one by one, and 'pca' for all at once.
@@ -265,10 +264,9 @@ class L1PCA(LpPCA):
     greedy : bool, default=True
         Whether to find the components one by one, or all at once.
     center : str, default='mean'
-        The centre, found first and held: 'mean', 'median', 'trimmed_mean',
-        'geometric_median', 'medoid' or 'zero'. The mean is the papers'; the others stand up
-        to outliers. 'trimmed_mean' is that of the middle half of each feature, 'medoid' the
-        sample nearest to all others.
+        The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
+        of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
+        'zero'. The mean is the papers'; the others stand up to outliers.
     init : {'auto', 'sample', 'pca'}, default='auto'
         Where to start: at the farthest sample, or at principal axes. 'auto' is 'sample' for
         components that are found one by one, and 'pca' for all at once.
@@ -375,10 +373,9 @@ class RSPCA(DirectionModel, ObliqueModel):
         Bound on the sum of the absolute entries of a component instead, at least 1, which
         leaves one entry. From the root of the number of features on it has no effect.
     center : str, default='mean'
-        The centre, found first and held: 'mean', 'median', 'trimmed_mean',
-        'geometric_median', 'medoid' or 'zero'. The mean is the papers'; the others stand up
-        to outliers. 'trimmed_mean' is that of the middle half of each feature, 'medoid' the
-        sample nearest to all others.
+        The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
+        of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
+        'zero'. The mean is the papers'; the others stand up to outliers.
     init : {'auto', 'sample', 'pca'}, default='auto'
         Where to start: at the farthest sample, or at principal axes. 'auto' is 'sample' for
         components that are found one by one, and 'pca' for all at once.
@@ -620,10 +617,9 @@ class EMPCA(DirectionModel):
     n_components : int or None, default=None
         Dimension of the subspace; None for the largest possible.
     center : str, default='mean'
-        The centre, found first and held: 'mean', 'median', 'trimmed_mean',
-        'geometric_median', 'medoid' or 'zero'. The mean is the papers'; the others stand up
-        to outliers. 'trimmed_mean' is that of the middle half of each feature, 'medoid' the
-        sample nearest to all others.
+        The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
+        of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
+        'zero'. The mean is the papers'; the others stand up to outliers.
     random_state : int, RandomState instance or None, default=0
         Draws the directions to start with.
     tol : float, default=1e-6

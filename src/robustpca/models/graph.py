@@ -280,10 +280,9 @@ class RGLPCA(EmbeddingModel):
         Whether the columns of the embedding must sum to zero. Otherwise one of them may be
         constant, which is smooth on any graph but says nothing.
     center : str, default='geometric_median'
-        The centre, found first and held: 'mean', 'median', 'trimmed_mean',
-        'geometric_median', 'medoid' or 'zero'. The mean is the papers'; the others stand up
-        to outliers. 'trimmed_mean' is that of the middle half of each feature, 'medoid' the
-        sample nearest to all others.
+        The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
+        of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
+        'zero'. The mean is the papers'; the others stand up to outliers.
     tol : float, default=1e-7
         Stop when both parts of the data add up to this share of them, and then when a pass
         lowers the objective by less than this share of it.
