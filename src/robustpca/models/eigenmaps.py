@@ -172,9 +172,10 @@ class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Grap
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
-        degrees, ties = self._training.ties(X)
+        degrees, edges = self._training.edges(X)
         reach = 1 - self.eigenvalues_.astype(np.float64)
-        means = (ties @ self.embedding_) / np.maximum(degrees, np.finfo(np.float64).tiny)[:, None]
+        divisors = np.maximum(degrees, np.finfo(np.float64).tiny)[:, None]
+        means = (edges @ self.embedding_) / divisors
         means /= np.where(np.abs(reach) > NOTHING, reach, 1.0)
         return np.ascontiguousarray(means, self.embedding_.dtype)
 

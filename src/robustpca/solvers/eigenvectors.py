@@ -2,21 +2,23 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 from scipy.sparse import csgraph
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from robustpca.engine.linalg import Array, orthonormal, square_norms
 from robustpca.engine.progress import Callback, Progress, ignore
-from robustpca.parts.entry_losses import GraphSmoothness, row_shrink
 
 Product = Callable[[Array], Array]
 
 # Up to this size all products are formed and the matrix is decomposed.
 DENSE_SIZE = 500
+# Up to this many vertices an inverse is formed once; products with it are then fast.
+DENSE_VERTICES = 1500
 # Eigenvalues that differ by less are one and the same.
 SAME = 1e-9
 # Accuracy of eigenvectors that the next pass of a loop will change anyway.
@@ -271,10 +273,7 @@ def smooth_factors(X: Array, laplacian: Any, n_components: int, smoothness: floa
     With the codes Z eliminated, V are the first eigenvectors of ``X' (I + smoothness L)^-1 X``.
     """
     total = float(np.vdot(X, X)) or 1.0
-    term = GraphSmoothness(laplacian, smoothness / 2)
-
-    def smooth(A: Array) -> Array:
-        return term.prox(A, 1.0)
+    smooth = graph_smoother(laplacian, smoothness)
 
     if len(X) >= X.shape[1]:
         coordinates, turn = X, None
@@ -289,6 +288,49 @@ def smooth_factors(X: Array, laplacian: Any, n_components: int, smoothness: floa
     _, axes = largest_eigenvectors(product, coordinates.shape[1], n_components)
     components = (axes if turn is None else turn @ axes).T
     return Embedding(smooth(X @ components.T), components)
+
+
+def graph_smoother(laplacian: Any, factor: float) -> Product:
+    """Multiplication by the inverse of ``I + factor * laplacian``."""
+    n_vertices = laplacian.shape[0]
+    if factor == 0:
+        return np.asarray
+    if n_vertices > DENSE_VERTICES:
+        return partial(conjugate_gradients, laplacian, factor)
+    system = np.eye(n_vertices) + factor * sparse.csr_array(laplacian).toarray()
+    inverse = linalg.inv(system, overwrite_a=True)
+    return lambda A: inverse.astype(A.dtype, copy=False) @ A
+
+
+def conjugate_gradients(laplacian: Any, factor: float, A: Array) -> Array:
+    """Solve ``(I + factor * laplacian) Z = A`` for all columns at once, to rounding error."""
+    Z = A.copy()
+    residual = -factor * (laplacian @ A)
+    direction = residual.copy()
+    squares = np.einsum("ij,ij->j", residual, residual)
+    enough = squares.max(initial=0.0) * np.finfo(A.dtype).eps ** 2
+    for _ in range(10 * A.shape[0]):
+        if squares.max(initial=0.0) <= enough:
+            break
+        image = direction + factor * (laplacian @ direction)
+        curve = np.einsum("ij,ij->j", direction, image)
+        ahead = np.where(curve > 0, squares / np.where(curve > 0, curve, 1), 0).astype(A.dtype)
+        Z += ahead * direction
+        residual -= ahead * image
+        previous, squares = squares, np.einsum("ij,ij->j", residual, residual)
+        turn = np.where(previous > 0, squares / np.where(previous > 0, previous, 1), 0)
+        direction = residual + turn.astype(A.dtype) * direction
+    return Z
+
+
+def row_shrink(A: Array, threshold: float) -> Array:
+    """Shorten every row by ``threshold``, to zero at the least: proximal step of the l2,1 norm."""
+    # Squares of what is divided by the largest entry can neither overflow nor vanish.
+    largest = np.abs(A).max(axis=1, initial=0.0).astype(np.float64)
+    units = np.where(largest > 0, largest, 1.0)
+    norms = units * np.sqrt(square_norms(A / units[:, None]))
+    factors = 1 - threshold / np.maximum(norms, max(threshold, np.finfo(np.float64).tiny))
+    return A * factors.astype(A.dtype)[:, None]
 
 
 @dataclass(frozen=True)
