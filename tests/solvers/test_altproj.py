@@ -6,11 +6,11 @@ from mixtures import planted
 from threadpoolctl import threadpool_limits
 
 from robustpca.engine.threads import compiled
-from robustpca.solvers.altproj import accept, project
+from robustpca.solvers.altproj import accept, alternating_projections
 
 
 def find(X, rank, *, tol=1e-7, max_iter=200, **options):
-    return project(X, rank, tol=tol, max_iter=max_iter, **options)
+    return alternating_projections(X, rank, tol=tol, max_iter=max_iter, **options)
 
 
 def relative(found, truth):
@@ -112,7 +112,7 @@ class TestNoise:
 
 
 class TestLoop:
-    def test_watch_is_told_of_every_iteration(self, rng):
+    def test_the_callback_is_called_after_every_iteration(self, rng):
         X, *_ = planted(rng, (90, 60), 3)
         steps = []
         result = find(X, 3, callback=steps.append)
@@ -122,7 +122,7 @@ class TestLoop:
         assert {step.rank for step in steps} == {3}
         assert result.objective[0] == pytest.approx(np.linalg.norm(X))
 
-    def test_an_exception_of_watch_comes_through_and_harms_nothing(self, rng):
+    def test_an_exception_of_the_callback_ends_the_loop_and_harms_nothing(self, rng):
         X, *_ = planted(rng, (90, 60), 3)
         before = X.copy()
 

@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from robustpca.parts.entry_losses import GraphSmoothness, HuberNorm, L1Norm, SquaredNorm
-from robustpca.parts.graphs import knn_graph, laplacian, spectral_norm
+from robustpca.parts.graphs import knn_graph, laplacian, largest_eigenvalue
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph, smooth_rows
 from robustpca.solvers.splitting import Balanced, mean_size, split
 
@@ -300,7 +300,7 @@ class TestSmoothRows:
         graph = laplacian(knn_graph(rng.normal(size=(self.D, 2)), 3), normalized=normalized)
         weights = rng.uniform(0.3, 2, size=self.N)
         pulls = weights[:, None] * rng.normal(size=X.shape)
-        return X, weights, pulls, 1.4 * graph, 1.4 * spectral_norm(graph)
+        return X, weights, pulls, 1.4 * graph, 1.4 * largest_eigenvalue(graph)
 
     def objective(self, X, U, loss, weights, pulls, graph):
         smooth = np.sum((U @ graph.toarray()) * U) / 2

@@ -18,7 +18,7 @@ from robustpca.diagnostics import (
     theorem2_smoothness,
 )
 from robustpca.engine.linalg import Array
-from robustpca.models.decomposition import observed_scale
+from robustpca.models.lowrank_base import observed_scale
 from robustpca.parts.graphs import grid_graph, knn_graph, laplacian
 
 __all__ = [
