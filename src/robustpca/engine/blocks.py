@@ -1,7 +1,7 @@
 """Blocks of centred rows, dense or sparse, and how rows are cut into tiles.
 
 A block answers for the way in which its rows are stored: products, norms and distances, and how
-well rounding leaves them known. Nobody else asks what kind of block it is.
+well rounding leaves them known. No other module asks what kind of block it is.
 """
 
 from collections.abc import Iterator

@@ -98,7 +98,7 @@ class Rows:
         self.center = np.zeros(self.shape[1])
 
     def read(self, start: int, stop: int) -> Any:
-        """Rows ``start`` to ``stop`` as an array that nobody else writes to."""
+        """Rows ``start`` to ``stop`` as an array that nothing else writes to."""
         raise NotImplementedError
 
     @property
@@ -215,8 +215,8 @@ class Rows:
             pieces = tuple(a[slice(*place)] for a in along)
             return _apply(function, self.block(*place), pieces, state)
 
-        # As many workers as BLAS may have threads, each with a BLAS of one thread: whoever
-        # limits BLAS limits this too, and one block is always worked on by one thread.
+        # As many workers as BLAS may have threads, each with a BLAS of one thread: a limit on
+        # BLAS limits this too, and one block is always worked on by one thread.
         with one_blas_thread:
             workers = min(one_blas_thread.allowed, len(bounds))
             if workers == 1:
@@ -406,7 +406,7 @@ def _scattered(pieces: list[Any]) -> list[Any]:
     """Send the pieces to the workers of a cluster directly, and not within a task graph."""
     from dask.base import get_scheduler
 
-    # Dask hands a graph to whoever this is; a client of a cluster can also take data.
+    # What Dask gives a graph to: a client of a cluster can also take data.
     client: Any = getattr(get_scheduler(), "__self__", None)
     if not pieces[0] or not hasattr(client, "scatter"):
         return pieces
@@ -442,7 +442,7 @@ def as_dask(X: Any) -> Any:
     """Turn an array on disk into a Dask array whose tasks hold a path and a slice.
 
     ``dask.array.from_array(memmap)`` puts the data themselves into the task graph; this does
-    not. Every worker must see the file under the same path.
+    not. Every worker must find the file under the same path.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from robustpca.engine.blocks import DenseBlock, cached_rows, slices
 from robustpca.engine.linalg import Array, finite, square_norms
 from robustpca.engine.rows import Rows
 from robustpca.engine.spherical import FEW_ROWS, RowDirections, directed, explore, near_rows
-from robustpca.engine.threads import Crew
+from robustpca.engine.threads import ThreadPool
 from robustpca.engine.trimmed_means import TrimmedMeans
 
 # Columns are brought together in groups of this size, each by one pass over the data.
@@ -64,10 +64,10 @@ def trimmed_mean(rows: Rows, trim: float = 0.25) -> Array:
     near = rows.median_centred()
     n, d = rows.shape
     means = []
-    with Crew() as crew:
+    with ThreadPool() as pool:
         for place in slices(d, max(1, COLUMN_BYTES // (n * rows.dtype.itemsize))):
             columns = finite(near.map("dense", place))
-            means.append(TrimmedMeans(np.ascontiguousarray(columns.T), trim, crew)(np.ones(n)))
+            means.append(TrimmedMeans(np.ascontiguousarray(columns.T), trim, pool)(np.ones(n)))
     return near.center + np.concatenate(means)
 
 

@@ -15,7 +15,7 @@ from robustpca.engine.compact import inner_products
 from robustpca.engine.linalg import Array, orthonormal, principal_axes, square_norms
 from robustpca.engine.rows import Rows
 from robustpca.engine.spherical import RowDirections, directed, explore, near_rows
-from robustpca.engine.threads import Crew
+from robustpca.engine.threads import ThreadPool
 from robustpca.engine.view import View, square_distances
 from robustpca.parts.centers import MEDIAN_TOL, geometric_median, remaining_force
 
@@ -213,7 +213,7 @@ def trim(
         if not len(waiting) or np.count_nonzero(contenders) == 1:
             break
         if counted.any() and len(waiting) > n_samples / 2:
-            # Each pair is looked at once, while one by one both of its rows would ask for it.
+            # Each pair is counted once, while one by one it would be counted for both rows.
             low, high = counter.count_all(report)
             counted = counter.usable
             continue
@@ -272,9 +272,9 @@ class Counter:
             cosines += slack
             return np.array([np.count_nonzero(cosines < self.cosine, axis=1), high, guess])
 
-        with Crew() as crew:
+        with ThreadPool() as pool:
             places = slices(len(units), max(1, TILE // len(units)))
-            counts = np.hstack(crew.each(work, places))
+            counts = np.hstack(pool.map(work, places))
         out = np.full((3, len(chosen)), np.inf)
         out[:, chosen] = counts
         return out[0], out[1], out[2]

@@ -83,11 +83,11 @@ class BilinearModel:
         residuals = self.rows.map(_residuals, self.left, self.right, self.shape)
         return np.where(residuals > self.floor**2, residuals, 0.0)
 
-    def settle(self, weights: Array) -> None:
-        """There is nothing to widen: every fit sees all of the data."""
+    def refine(self, weights: Array) -> None:
+        """Do nothing: every fit uses all of the data."""
 
-    def widen(self, weights: Array, enough: float) -> bool:
-        """There is nothing to widen: every fit sees all of the data."""
+    def expand(self, weights: Array, enough: float) -> bool:
+        """Do nothing: every fit uses all of the data."""
         return False
 
     def coordinates(self) -> tuple[Rows, Array]:

@@ -19,11 +19,11 @@ OVERSAMPLING = 10
 START_TOL = 1e-3
 
 
-class VectorModel:
+class WeightedPCA:
     """A subspace of ``n_components`` dimensions and its centre, fitted to weighted rows.
 
     A weighted fit inside the ``view`` of the rows is exact and cheap, and its residuals are
-    those of the full data. `widen` adds the directions along which the weighted sum of squares
+    those of the full data. `expand` adds the directions along which the weighted sum of squares
     still falls, so the basis grows like that of a block Krylov space; the old span lies inside
     the new one, so an expansion never raises anything. With few features the view is the data
     themselves. A new model is fitted with equal weights: plain PCA.
@@ -68,13 +68,13 @@ class VectorModel:
         uniform = np.ones(rows.shape[0])
         self.fit(uniform)
         if not enough:
-            self.settle(uniform)
+            self.refine(uniform)
         self.floor = self.view.rows.floor * float(np.sqrt(self.total / len(uniform)))
         self.power = power
 
-    def settle(self, weights: Array) -> None:
+    def refine(self, weights: Array) -> None:
         """Expand the view until the fit with these weights is as good as on the full data."""
-        while self.widen(weights, START_TOL * self.lost):
+        while self.expand(weights, START_TOL * self.lost):
             before = self.lost
             self.fit(weights)
             # The estimate of the gain is no good where the spectrum is flat; the gain itself is.
@@ -130,7 +130,7 @@ class VectorModel:
         residuals = self.view.outside + self.view.coordinates.map(_tail_norms, tail)
         return np.where(residuals > self.floor**2, residuals, 0.0)
 
-    def widen(self, weights: Array, enough: float) -> bool:
+    def expand(self, weights: Array, enough: float) -> bool:
         """Add to the basis what the weighted covariance makes of the components.
 
         The gain from it is estimated first, from how far the components are from being
