@@ -17,9 +17,9 @@ from robustpca.metrics import (
     principal_angles,
     reconstruction_error,
     recovery_error,
+    subspace_distance,
     weighted_reconstruction_error,
 )
-from robustpca.testing import subspace_distance
 
 
 def test_the_reconstruction_error_of_pca_is_the_variance_it_leaves_out(rng):

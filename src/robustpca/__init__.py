@@ -1,16 +1,10 @@
 """Robust principal component analysis behind one scikit-learn API."""
 
-from robustpca.models.angular import AngularEmbedding
-from robustpca.models.bilinear import GLRAM, R2DPCA, ReweightedBilinear
-from robustpca.models.directions import EMPCA, L1PCA, RSPCA, GrassmannAverage, LpPCA
-from robustpca.models.eigenmaps import LaplacianEigenmaps, NCut
-from robustpca.models.graph import GLPCA, MMF, RGLPCA
-from robustpca.models.lowrank import FRPCAG, RPCA, RPCAG
-from robustpca.models.nonnegative import GNMF
-from robustpca.models.paths import Path, smoothness_path, sparsity_path
-from robustpca.models.reweighted import EPCA, PCAAN, PCAOM, R1PCA, ReweightedPCA
-from robustpca.models.rvfl import RVFLClassifier
-from robustpca.models.wrapped import Reweighted
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from robustpca.models import *
 
 __version__ = "0.1.0"
 
@@ -44,3 +38,15 @@ __all__ = [
     "smoothness_path",
     "sparsity_path",
 ]
+
+if not TYPE_CHECKING:  # a type checker would believe that every name exists
+
+    def __getattr__(name: str) -> Any:
+        # scikit-learn takes a second or more to load, which `robustpca --help` does not need.
+        if name in __all__:
+            return getattr(import_module("robustpca.models"), name)
+        raise AttributeError(f"module 'robustpca' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

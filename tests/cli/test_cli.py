@@ -7,10 +7,16 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from robustpca import cli
 from robustpca.bench.store import read_rows
-from robustpca.bench.tables import all_tables
-from robustpca.testing import all_estimators
+from robustpca.cli import app
+from robustpca.cli.bench import run_bench
+from robustpca.cli.compare import run_compare
+from robustpca.cli.data import fetch_data, show_data
+from robustpca.cli.demo import show_demo
+from robustpca.cli.methods import show_methods
+from robustpca.cli.report import make_report
+from robustpca.models import all_estimators
+from robustpca.papers import all_tables
 
 
 class Line:
@@ -22,7 +28,7 @@ class Line:
     def __call__(self, verb, *arguments):
         code = 0
         try:
-            with cli.one_sentence():
+            with app.one_sentence():
                 verb(*arguments)
         except SystemExit as end:
             code = end.code
@@ -43,7 +49,7 @@ def table(tmp_path, rng):
 
 
 def test_methods_are_all_listed_with_a_line_each(call):
-    code, out, _ = call(cli.show_methods)
+    code, out, _ = call(show_methods)
     assert code == 0
     lines = dict(line.split(maxsplit=1) for line in out.splitlines())
     assert list(lines) == sorted(all_estimators())
@@ -54,7 +60,7 @@ def test_methods_are_all_listed_with_a_line_each(call):
 def test_data_are_listed_with_what_to_do(call, tmp_path, monkeypatch):
     monkeypatch.setenv("ROBUSTPCA_DATA", str(tmp_path / "nothing"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing"))
-    code, out, _ = call(cli.show_data)
+    code, out, _ = call(show_data)
     assert code == 0
     lines = out.splitlines()
     umist = next(number for number, line in enumerate(lines) if line.startswith("umist "))
@@ -69,14 +75,14 @@ def test_data_that_cannot_be_fetched_are_one_sentence_and_code_2(call, tmp_path,
     monkeypatch.setenv("ROBUSTPCA_DATA", str(tmp_path / "nothing"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing"))
     for name in ("yale", "digits", "nonsense"):
-        code, out, err = call(cli.fetch_data, name)
+        code, out, err = call(fetch_data, name)
         assert (code, out) == (2, "")
         assert name in err
         assert err.count("\n") == 1
 
 
 def test_bench_without_names_lists_the_tables(call, tmp_path):
-    code, out, _ = call(cli.run_bench, [], "quick", None, tmp_path / "out", None, False)
+    code, out, _ = call(run_bench, [], "quick", None, tmp_path / "out", None, False)
     assert code == 0
     assert "epca_table_1" in out
     assert "EPCA, Table I" in out
@@ -84,7 +90,7 @@ def test_bench_without_names_lists_the_tables(call, tmp_path):
 
 
 def test_an_unknown_table_is_one_sentence_and_code_2(call, tmp_path):
-    code, out, err = call(cli.run_bench, ["digit"], "quick", None, tmp_path, None, False)
+    code, out, err = call(run_bench, ["digit"], "quick", None, tmp_path, None, False)
     assert (code, out) == (2, "")
     assert err.startswith("No table is called 'digit': choose from all, ")
     assert " digits, epca_" in err
@@ -95,7 +101,7 @@ def test_missing_data_are_listed_with_code_0(call, tmp_path, monkeypatch):
     monkeypatch.setenv("ROBUSTPCA_DATA", str(tmp_path / "nothing"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing"))
     monkeypatch.setenv("HOME", str(tmp_path / "nothing"))
-    code, out, _ = call(cli.run_bench, ["epca_table_1"], "quick", None, tmp_path, None, False)
+    code, out, _ = call(run_bench, ["epca_table_1"], "quick", None, tmp_path, None, False)
     assert code == 0
     assert "- Missing data set ORL:" in out
     assert "0 cells, 0 of them new, 0 failed; 5 data sets missing." in out
@@ -105,7 +111,7 @@ def test_missing_data_are_listed_with_code_0(call, tmp_path, monkeypatch):
 
 
 def test_a_report_without_rows_is_one_sentence_and_code_2(call, tmp_path):
-    code, out, err = call(cli.make_report, [], "quick", None, tmp_path, None)
+    code, out, err = call(make_report, [], "quick", None, tmp_path, None)
     assert (code, out) == (2, "")
     assert err == (
         f"No rows of these tables at level quick in {tmp_path / 'rows.jsonl'}. Run `robustpca "
@@ -113,27 +119,25 @@ def test_a_report_without_rows_is_one_sentence_and_code_2(call, tmp_path):
     )
     (tmp_path / "rows.jsonl").write_text('{"key": "of older code", "table": "digits"}\n')
     for names in ([], ["digits"], ["epca_table_1"]):
-        code, out, err = call(cli.make_report, names, "quick", None, tmp_path, None)
+        code, out, err = call(make_report, names, "quick", None, tmp_path, None)
         assert (code, out) == (2, "")
         count = 0 if names == ["epca_table_1"] else 1
         assert f"It has {count} of other levels or older code. Run" in err
     assert list(tmp_path.iterdir()) == [tmp_path / "rows.jsonl"]
-    code, _, err = call(cli.make_report, ["digit"], "quick", None, tmp_path, None)
+    code, _, err = call(make_report, ["digit"], "quick", None, tmp_path, None)
     assert code == 2
     assert err.startswith("No table is called 'digit'")
 
 
 def test_a_report_can_be_made_again_from_rows(call, tmp_path, monkeypatch):
     table = replace(all_tables()["digits"], methods={"PCA": PCA()}, vary={"n_components": [5]})
-    monkeypatch.setattr("robustpca.bench.tables.all_tables", lambda: {"digits": table})
-    code, out, _ = call(cli.run_bench, ["digits"], "quick", None, tmp_path, 1, False)
+    monkeypatch.setattr("robustpca.papers.all_tables", lambda: {"digits": table})
+    code, out, _ = call(run_bench, ["digits"], "quick", None, tmp_path, 1, False)
     assert code == 0
     first = (tmp_path / "report.html").read_text("utf-8")
     (tmp_path / "digits.tex").unlink()
     for names in ([], ["digits"]):
-        code, out, _ = call(
-            cli.make_report, names, "quick", None, tmp_path, tmp_path / "again.html"
-        )
+        code, out, _ = call(make_report, names, "quick", None, tmp_path, tmp_path / "again.html")
         assert (code, out) == (0, f"Report of 4 rows: {tmp_path / 'again.html'}\n")
         assert (tmp_path / "again.html").read_text("utf-8") == first
     assert r"\toprule" in (tmp_path / "digits.tex").read_text("utf-8")
@@ -145,7 +149,7 @@ def test_the_report_of_a_run_without_jinja2_is_a_sentence_and_the_texts_are_ther
     monkeypatch.setenv("ROBUSTPCA_DATA", str(tmp_path / "nothing"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing"))
     monkeypatch.setattr("robustpca.bench.page.find_spec", lambda name: None)
-    code, out, _ = call(cli.run_bench, ["epca_table_1"], "quick", None, tmp_path, None, False)
+    code, out, _ = call(run_bench, ["epca_table_1"], "quick", None, tmp_path, None, False)
     assert code == 0
     assert "The page of a report needs jinja2" in out
     assert (tmp_path / "epca_table_1.tex").exists()
@@ -158,7 +162,7 @@ def test_compare_runs_own_data_and_own_methods(call, table, tmp_path, monkeypatc
         "from sklearn.decomposition import PCA\n\n\nclass Mine(PCA):\n    pass\n"
     )
     arguments = ("PCA, mymethods:Mine", ["reset_entries:samples=0.1"], "2", None, 2)
-    code, out, _ = call(cli.run_compare, table, *arguments, tmp_path / "out", 1)
+    code, out, _ = call(run_compare, table, *arguments, tmp_path / "out", 1)
     monkeypatch.delitem(sys.modules, "mymethods", raising=False)
     assert code == 0
     assert "# Reconstruction error on mine" in out
@@ -184,7 +188,7 @@ def test_wrong_requests_are_one_sentence_and_code_2(call, table, tmp_path, chang
     arguments = ["PCA", [], "2", None, 1]
     for place, value in change.items():
         arguments[place] = value
-    code, out, err = call(cli.run_compare, table, *arguments, tmp_path / "out", 1)
+    code, out, err = call(run_compare, table, *arguments, tmp_path / "out", 1)
     assert (code, out) == (2, "")
     assert err.startswith(message)
     assert "Traceback" not in err
@@ -193,12 +197,12 @@ def test_wrong_requests_are_one_sentence_and_code_2(call, table, tmp_path, chang
 
 def test_a_missing_file_is_one_sentence_and_code_2(call, tmp_path):
     path = tmp_path / "nothing.npy"
-    code, _, err = call(cli.run_compare, path, "PCA", [], "2", None, 1, tmp_path / "out", 1)
+    code, _, err = call(run_compare, path, "PCA", [], "2", None, 1, tmp_path / "out", 1)
     assert (code, err) == (2, f"There is no file {path}.\n")
 
 
 def test_the_demo_is_that_of_the_library(call, tmp_path):
-    code, _, err = call(cli.show_demo, tmp_path, 7, 0, False)
+    code, _, err = call(show_demo, tmp_path, 7, 0, False)
     assert code == 2
     assert err.startswith("n_samples=7 does not do")
 
@@ -211,8 +215,8 @@ def test_ctrl_c_ends_with_a_word(call):
 
 
 def test_a_missing_extra_is_named(call, monkeypatch):
-    monkeypatch.setattr(cli, "find_spec", lambda name: None)
-    code, _, err = call(cli.main)
+    monkeypatch.setattr(app, "find_spec", lambda name: None)
+    code, _, err = call(app.main)
     assert code == 2
     assert err == (
         "The command line needs typer and rich, not installed here. Run "
@@ -228,7 +232,7 @@ class TestTyper:
         testing = pytest.importorskip("typer.testing")
 
         def invoke(*arguments):
-            return testing.CliRunner().invoke(cli.application(), [str(a) for a in arguments])
+            return testing.CliRunner().invoke(app.application(), [str(a) for a in arguments])
 
         return invoke
 
@@ -278,5 +282,5 @@ class TestTyper:
 
 
 def test_the_console_script_is_declared():
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
     assert project["project"]["scripts"] == {"robustpca": "robustpca.cli:main"}

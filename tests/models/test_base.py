@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from robustpca.datasets.synthetic import planted_subspace
 from robustpca.models.base import ObliqueModel
-from robustpca.testing import planted_subspace
 
 
 class Planted(ObliqueModel):

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from robustpca.bench.declarations import LEVELS
-from robustpca.bench.tables import all_tables
+from robustpca.papers import all_tables
 
 TABLES = {name: table for name, table in all_tables().items() if name.startswith("angular_")}
 

@@ -3,15 +3,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from robustpca.bench.scores.background import (
+from robustpca.bench.shown import picture
+from robustpca.papers.frpcag.background import (
     background_rmse,
-    foreground_f_measure,
     motion_left,
     show_background,
     show_foreground,
     show_frame,
 )
-from robustpca.bench.shown import picture
+from robustpca.papers.video import foreground
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_the_true_background_leaves_nothing(video):
     model = SimpleNamespace(low_rank_=np.full((4, 6), 100.0))
     assert motion_left(model, X, X) == 0
     assert background_rmse(model, X, X, extras) == 0
-    assert foreground_f_measure(model, X, X, extras) == 1
+    assert foreground(model, X, X, extras, "f_measure") == 1
 
 
 def test_the_video_itself_is_no_background(video):
@@ -41,7 +41,7 @@ def test_the_video_itself_is_no_background(video):
     assert motion_left(model, X, X) == 1
     expected = np.sqrt((3 * 155.0**2 + 100.0**2) / 24)
     assert background_rmse(model, X, X, extras) == pytest.approx(expected)
-    assert foreground_f_measure(model, X, X, extras) == 0
+    assert foreground(model, X, X, extras, "f_measure") == 0
 
 
 def test_half_of_the_motion_is_half(video):
@@ -61,7 +61,7 @@ def test_without_truth_there_is_no_score(video):
     X, _ = video
     model = SimpleNamespace(low_rank_=X)
     assert np.isnan(background_rmse(model, X, X, {}))
-    assert np.isnan(foreground_f_measure(model, X, X, {}))
+    assert np.isnan(foreground(model, X, X, {}, "f_measure"))
 
 
 def test_the_frame_with_most_motion_is_shown(video):

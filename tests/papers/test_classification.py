@@ -9,8 +9,10 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 from robustpca.bench.declarations import Source
-from robustpca.bench.scores.classification import accuracy, first_angle, plane, plane_angle, split
 from robustpca.datasets import make_shifted_classes
+from robustpca.papers.angular.classification import accuracy, angle_to_clean
+from robustpca.papers.angular.samples import split
+from robustpca.papers.approximations import show_plane
 
 digits = partial(split, source=Source("digits", n_samples=400))
 
@@ -83,14 +85,15 @@ def test_angles_are_those_to_pca_without_outliers(rng):
     X = np.vstack([X, np.tile([0, 0, 500.0], (20, 1))])
     right, turned = (SimpleNamespace(components_=clean[rows]) for rows in ([0, 1], [0, 2]))
     extras = {"is_outlier": is_outlier}
-    assert plane_angle(right, X, X, extras) == pytest.approx(0, abs=1e-6)
-    assert first_angle(turned, X, X, extras) == pytest.approx(0, abs=1e-6)
-    assert plane_angle(turned, X, X, extras) == pytest.approx(90)
+    assert angle_to_clean(right, X, X, extras) == pytest.approx(0, abs=1e-6)
+    assert angle_to_clean(turned, X, X, extras, n_components=1) == pytest.approx(0, abs=1e-6)
+    assert angle_to_clean(turned, X, X, extras) == pytest.approx(90)
     tilted = clean[:1] + clean[1:2]
-    assert first_angle(SimpleNamespace(components_=tilted), X, X, extras) == pytest.approx(45)
+    model = SimpleNamespace(components_=tilted)
+    assert angle_to_clean(model, X, X, extras, n_components=1) == pytest.approx(45)
 
 
 def test_the_plane_shows_the_first_two_codes():
     X = np.arange(12.0).reshape(4, 3)
-    shown = plane(FunctionTransformer(), X, X, np.arange(4), n_points=3)
+    shown = show_plane(FunctionTransformer(), X, X, np.arange(4), n_points=3)
     assert (shown["x"], shown["y"], shown["label"]) == ([0, 3, 6], [1, 4, 7], [0, 1, 2])

@@ -1,3 +1,5 @@
+from statistics import fmean
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
@@ -8,17 +10,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from robustpca import GLPCA, RPCA, RSPCA, LaplacianEigenmaps
-from robustpca.bench.scores.clustering import (
-    Clustering,
-    approximation,
-    coordinates,
-    mutual_information,
-    partitions,
-    separation,
-    singular_vectors,
-)
 from robustpca.datasets import make_low_rank_plus_sparse
 from robustpca.metrics import clustering_accuracy, clustering_error
+from robustpca.papers.approximations import approximation, coordinates, singular_vectors
+from robustpca.papers.clustering import Clustering, mutual_information, partitions
+from robustpca.papers.frpcag.scores import separation
 
 
 @pytest.fixture
@@ -45,7 +41,7 @@ def test_the_mean_counts_bad_runs_and_the_best_run_does_not_look_at_labels(rng):
     chosen = min(fits, key=lambda fit: fit.inertia_)
     best = Clustering(adjusted_rand_score, n_runs=8)(model, X, X, y, 3)
     assert best == adjusted_rand_score(y, chosen.labels_)
-    mean = Clustering(adjusted_rand_score, "mean", n_runs=8)(model, X, X, y, 3)
+    mean = Clustering(adjusted_rand_score, fmean, n_runs=8)(model, X, X, y, 3)
     assert mean == pytest.approx(np.mean([adjusted_rand_score(y, fit.labels_) for fit in fits]))
     assert mean != best
 
@@ -105,7 +101,7 @@ def test_the_smallest_error_is_that_of_the_run_nearest_the_labels(rng):
     model = PCA(5).fit(X)
     runs = partitions(model, X, 5, 8, 3)
     errors = [clustering_error(y, run.labels) for run in runs]
-    assert Clustering(take="smallest", n_runs=8)(model, X, X, y, 3) == min(errors)
+    assert Clustering(take=min, n_runs=8)(model, X, X, y, 3) == min(errors)
     assert min(errors) < Clustering(n_runs=8)(model, X, X, y, 3)
 
 
@@ -121,7 +117,7 @@ def test_singular_vectors_count_alike(rng):
     model.low_rank_ = model.embedding_ = codes
     assert singular_vectors(model, codes, 2).shape == (60, 2)
     args = model, codes, codes, y, 0
-    for take in ("smallest", "best"):
+    for take in (min, None):
         assert Clustering(take=take, of=singular_vectors)(*args) < 0.1
         assert Clustering(take=take)(*args) > 0.1
 

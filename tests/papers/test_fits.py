@@ -1,19 +1,20 @@
 """Scores that ask a fitted model, and those that separate skill from luck."""
 
+from functools import partial
 from itertools import combinations
+from statistics import fmean
 
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
 from robustpca import EPCA, PCAAN, PCAOM
-from robustpca.bench.scores.clustering import Clustering, partitions
-from robustpca.bench.scores.errors import error_without_mean, mean_error_observed
-from robustpca.bench.scores.fits import n_active, passes, seconds_per_pass, share_active
-from robustpca.bench.scores.losses import LossAt, loss_value
-from robustpca.bench.scores.luck import accuracy_spread, lucky_accuracy
-from robustpca.bench.scores.times import seconds_of_fit
 from robustpca.metrics import clustering_accuracy
+from robustpca.papers.clustering import Clustering, partitions, spread
+from robustpca.papers.epca.estimators import LossAt
+from robustpca.papers.epca.scores import best_of_tries, loss_value, n_active, share_active
+from robustpca.papers.pcaan.scores import error_without_mean, mean_error_observed, seconds_per_pass
+from robustpca.papers.scores import passes, seconds_of_fit
 from robustpca.parts.losses import L21Loss, SigmaLoss, SquaredLoss
 
 
@@ -71,15 +72,15 @@ def test_luck_is_the_mean_of_the_best_over_all_draws(unclear, n_tries):
     model, X, y, accuracies = unclear
     assert len(set(accuracies)) > 2
     expected = np.mean([max(draw) for draw in combinations(accuracies, n_tries)])
-    found = lucky_accuracy(model, X, X, y, 0, n_runs=7, n_tries=n_tries)
+    take = partial(best_of_tries, n_tries=n_tries)
+    found = Clustering(clustering_accuracy, take, n_runs=7)(model, X, X, y, 0)
     assert found == pytest.approx(expected)
     if n_tries == 1:
-        assert found == pytest.approx(
-            Clustering(clustering_accuracy, "mean", n_runs=7)(model, X, X, y, 0)
-        )
+        assert found == pytest.approx(fmean(accuracies))
 
 
 def test_spread_is_over_runs(unclear):
     model, X, y, accuracies = unclear
     expected = np.std(accuracies, ddof=1)
-    assert accuracy_spread(model, X, X, y, 0, n_runs=7) == pytest.approx(expected)
+    score = Clustering(clustering_accuracy, spread, n_runs=7)
+    assert score(model, X, X, y, 0) == pytest.approx(expected)

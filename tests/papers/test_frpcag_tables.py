@@ -1,7 +1,7 @@
 import pytest
 
 from robustpca.bench.declarations import Source
-from robustpca.bench.tables import all_tables
+from robustpca.papers import all_tables
 
 TABLES = {name: table for name, table in all_tables().items() if name.startswith("frpcag")}
 

@@ -2,36 +2,38 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from makeshift import Cloud
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from robustpca import FRPCAG, GLPCA, RPCA
 from robustpca.bench import Table
-from robustpca.bench.scores.graphs import (
+from robustpca.bench.declarations import Source
+from robustpca.bench.trial import measure, spoil
+from robustpca.datasets import drop_pixels, make_graph_clusters
+from robustpca.papers.frpcag.estimators import (
     FeatureGraph,
     OnCleanGraphs,
     OnGraphs,
     Theorem2Fit,
+    unit_bandwidth,
+)
+from robustpca.papers.frpcag.samples import waves_of_error
+from robustpca.papers.frpcag.scores import (
     alignment,
     bound_left,
     bound_ratio,
     bound_right,
-    feature_graph_seconds,
-    iterations,
+    graph_seconds,
     printed_ratio,
-    sample_graph_seconds,
     seconds_after_graphs,
-    seconds_in_all,
-    show_coupling,
     show_covariance_eigenvectors,
+    show_covariance_in_graph,
     show_laplacian_eigenvectors,
-    unit_bandwidth,
 )
-from robustpca.bench.scores.samples import waves_of_error
-from robustpca.bench.trial import measure, spoil
-from robustpca.datasets import drop_pixels, make_graph_clusters
+from robustpca.papers.scores import passes, seconds_of_fit
 from robustpca.parts.graphs import grid_graph, knn_graph, laplacian
+
+DIGITS = Source("digits", size=(4, 4), n_samples=40)
 
 
 @pytest.fixture(name="X")
@@ -90,7 +92,7 @@ def test_clean_graphs_are_those_of_the_data_before_corruption(X):
     table = Table(
         name="t",
         title="t",
-        datasets={"cloud": Cloud()},
+        datasets={"digits": DIGITS},
         corruption=drop_and_keep,
         methods={"m": make_pipeline(StandardScaler(), OnCleanGraphs(GLPCA(2), n_neighbors=3))},
         score=graph_is_clean,
@@ -116,7 +118,7 @@ def test_the_passes_of_the_last_step_are_those_of_a_pipeline():
     table = Table(
         name="t",
         title="t",
-        datasets={"cloud": Cloud()},
+        datasets={"digits": DIGITS},
         methods={"m": make_pipeline(StandardScaler(), OnGraphs(RPCA(tol=1e-3)))},
         score=last_iterations,
         seeds=1,
@@ -128,20 +130,19 @@ def test_the_passes_of_the_last_step_are_those_of_a_pipeline():
 
 
 def last_iterations(model, X_clean, X_corrupt):
-    return iterations(model[-1], X_clean, X_corrupt)
+    return passes(model[-1], X_clean, X_corrupt)
 
 
 def test_seconds_are_taken_apart(X):
     model = OnGraphs(FRPCAG(standardize=False)).fit(X)
     model.graph_seconds_ = {"sample_graph": 2.0, "feature_graph": 3.0}
     model.loop_seconds_ = 5.0
-    assert seconds_after_graphs(model, X, X, 10.5) == 5
-    assert sample_graph_seconds(model, X, X) == 2
-    assert feature_graph_seconds(model, X, X) == 3
-    assert seconds_in_all(model, X, X, 10.5) == 10.5
-    assert seconds_after_graphs(RPCA(), X, X, 10.5) == 10.5
-    assert np.isnan(sample_graph_seconds(SimpleNamespace(graph_seconds_={}), X, X))
-    assert np.isnan(feature_graph_seconds(SimpleNamespace(graph_seconds_={}), X, X))
+    assert seconds_after_graphs(model, X, X) == 5
+    assert graph_seconds(model, X, X, "samples") == 2
+    assert graph_seconds(model, X, X, "features") == 3
+    assert seconds_of_fit(model, X, X, 10.5) == 10.5
+    assert np.isnan(graph_seconds(SimpleNamespace(graph_seconds_={}), X, X, "samples"))
+    assert np.isnan(graph_seconds(SimpleNamespace(graph_seconds_={}), X, X, "features"))
 
 
 def test_data_that_are_smooth_on_the_pixels_are_aligned_with_their_grid(rng):
@@ -174,7 +175,7 @@ def test_pictures_of_eigenvectors_have_sixteen_images(rng):
     for show in (show_covariance_eigenvectors, show_laplacian_eigenvectors):
         exhibit = show(model, X, X, image_shape=(4, 5))
         assert (exhibit["height"], exhibit["width"]) == (8, 16 * 10 + 15)
-    assert show_coupling(model, X, X)["width"] == 20
+    assert show_covariance_in_graph(model, X, X)["width"] == 20
 
 
 def test_the_bound_of_the_theorem_holds_on_fitted_models():

@@ -1,16 +1,18 @@
 """Cells of the papers that we meet, on the data in the folder that ROBUSTPCA_DATA names."""
 
+from statistics import fmean
+
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
 from robustpca import L1PCA, PCAAN, R2DPCA
 from robustpca.bench.declarations import Source
-from robustpca.bench.scores.clustering import Clustering
-from robustpca.bench.scores.errors import error_without_mean, unit_pixels, weighted_error
-from robustpca.bench.tables import all_tables
 from robustpca.datasets import reset_entries
 from robustpca.metrics import clustering_accuracy, reconstruction_error
+from robustpca.papers import all_tables
+from robustpca.papers.clustering import Clustering
+from robustpca.papers.pcaan.scores import error_without_mean, unit_pixels, weighted_error
 
 TABLES = all_tables()
 
@@ -48,7 +50,7 @@ def test_mean_accuracy_of_the_one_method_whose_means_are_printed(label, name):
     X_corrupt = spoil(X)
     model = L1PCA(30, greedy=False).fit(X_corrupt)
     printed = TABLES["epca_table_3"].targets()[label, "", "L1PCA-NG", "30"]
-    score = Clustering(clustering_accuracy, "mean", n_runs=20)
+    score = Clustering(clustering_accuracy, fmean, n_runs=20)
     assert score(model, X, X_corrupt, y, 0) == pytest.approx(printed, rel=0.06)
 
 

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from robustpca.bench.scores.samples import busy_airports, ordered_classes, without_view
 from robustpca.datasets import load, save
+from robustpca.papers.frpcag.samples import busy_airports, without_view
+from robustpca.papers.samples import ordered_classes
 
 
 @pytest.fixture

@@ -7,18 +7,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from robustpca import RPCA
-from robustpca.bench.scores.spectra import (
+from robustpca.papers.approximations import show_plane
+from robustpca.papers.frpcag.spectra import (
     block_contrast,
     n_large,
     share_of_nuclear_norm,
-    show_feature_coupling,
+    show_coupling,
     show_interaction,
-    show_plane,
-    show_sample_coupling,
     show_singular_values,
-    show_singular_values_of_data,
-    smooth_share_of_features,
-    smooth_share_of_samples,
+    smooth_share,
 )
 from robustpca.parts.graphs import grid_graph, laplacian
 
@@ -51,10 +48,10 @@ def test_smooth_matrices_lie_in_the_lowest_eigenvectors():
     high = np.linalg.eigh(laplacian(features).toarray())[1]
     U = 3 * np.outer(low[:, 2], high[:, 20]) + 4 * np.outer(low[:, 15], high[:, 4])
     model = with_low_rank(U, sample_graph_=samples, feature_graph_=features)
-    assert smooth_share_of_samples(model, U, U) == pytest.approx(9 / 25)
-    assert smooth_share_of_features(model, U, U) == pytest.approx(16 / 25)
-    assert show_sample_coupling(model, U, U)["width"] == 4 * 30
-    assert show_feature_coupling(model, U, U)["width"] == 4 * 25
+    assert smooth_share(model, U, U, "samples") == pytest.approx(9 / 25)
+    assert smooth_share(model, U, U, "features") == pytest.approx(16 / 25)
+    assert show_coupling(model, U, U, "samples")["width"] == 4 * 30
+    assert show_coupling(model, U, U, "features")["width"] == 4 * 25
 
 
 def test_interactions_are_drawn_class_by_class(rng):
@@ -67,10 +64,10 @@ def test_interactions_are_drawn_class_by_class(rng):
 def test_of_a_pipeline_the_data_are_those_that_the_last_step_saw(rng):
     X = 100 + 5 * rng.normal(size=(20, 6))
     model = make_pipeline(StandardScaler(), RPCA()).fit(X)
-    shown = show_singular_values_of_data(model, X, X)
+    shown = show_singular_values(model, X, X, "before")
     np.testing.assert_allclose(shown["y"], np.linalg.svd(scale(X))[1], rtol=1e-4)
     after = np.linalg.svd(model[-1].low_rank_)[1]
-    np.testing.assert_allclose(show_singular_values(model, X, X)["y"], after, rtol=1e-4)
+    np.testing.assert_allclose(show_singular_values(model, X, X, "after")["y"], after, rtol=1e-4)
 
 
 def test_points_are_the_first_two_coordinates(rng):

@@ -7,22 +7,20 @@ import pytest
 from sklearn.decomposition import PCA
 
 from robustpca.bench.declarations import Source
-from robustpca.bench.scores.video import (
-    PixelMedian,
-    SomeSamples,
+from robustpca.papers.angular.estimators import PixelMedian
+from robustpca.papers.angular.images import (
     background_error,
     block_error,
-    f_measure,
+    far_from_median,
     ghost_error,
     lit_error,
     median_distance,
     percent_kept,
-    precision,
-    recall,
     shadow_gain,
-    telling,
     triptych,
 )
+from robustpca.papers.angular.samples import SomeSamples
+from robustpca.papers.video import foreground
 
 
 def restoring(images):
@@ -34,11 +32,11 @@ def test_the_foreground_is_what_differs_by_more_than_25_grey_levels():
     X = np.array([[100.0, 100, 100, 100, 100, 100]])
     model = restoring([[100, 130, 70, 124, 76, 200]])  # three of them differ enough
     extras = {"masks": np.array([[0, 255, 255, 255, 0, 0]])}
-    assert precision(model, X, X, extras) == pytest.approx(2 / 3)
-    assert recall(model, X, X, extras) == pytest.approx(2 / 3)
+    assert foreground(model, X, X, extras, "precision") == pytest.approx(2 / 3)
+    assert foreground(model, X, X, extras, "recall") == pytest.approx(2 / 3)
     extras = {"masks": np.array([[0, 255, 255, 255, 255, 0]])}
-    assert recall(model, X, X, extras) == pytest.approx(2 / 4)
-    assert f_measure(model, X, X, extras) == pytest.approx(4 / 7)
+    assert foreground(model, X, X, extras, "recall") == pytest.approx(2 / 4)
+    assert foreground(model, X, X, extras, "f_measure") == pytest.approx(4 / 7)
 
 
 def test_the_light_of_a_frame_is_no_error_of_its_background():
@@ -87,9 +85,9 @@ def test_lit_dark_and_covered_pixels_are_told_apart():
 def test_the_image_that_tells_most_is_far_from_the_median():
     X = np.zeros((10, 4))
     X[[1, 3, 7, 8]] = np.array([5, 9, 3, 2])[:, None]
-    assert (telling(X, 0), telling(X, 1)) == (3, 7)
-    assert telling(X, 0, 0.75) == 1
-    assert telling(X[:9], 1) == 7
+    assert (far_from_median(X, 0), far_from_median(X, 1)) == (3, 7)
+    assert far_from_median(X, 0, 0.75) == 1
+    assert far_from_median(X[:9], 1) == 7
 
 
 def test_a_triptych_has_the_image_its_background_and_the_difference():

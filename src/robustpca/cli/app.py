@@ -1,14 +1,21 @@
-"""The command line, ``robustpca``: parses arguments and calls the library, nothing more.
+"""The arguments of all verbs, and the entry point.
 
 The verbs are plain functions; `application` alone knows typer, which is an extra.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
+
+from robustpca.cli.bench import run_bench
+from robustpca.cli.compare import run_compare
+from robustpca.cli.data import fetch_data, show_data
+from robustpca.cli.demo import show_demo
+from robustpca.cli.methods import show_methods
+from robustpca.cli.report import make_report
 
 __all__ = ["application", "main"]
 
@@ -38,164 +45,10 @@ def one_sentence() -> Iterator[None]:
         raise SystemExit(2) from None
 
 
-def show_demo(out: Path, n_samples: int | None, seed: int, scattered: bool) -> None:
-    """Fit every method to corrupted digits."""
-    from robustpca.tools import demo
-
-    demo.show(out, n_samples, seed, not scattered)
-
-
-def show_methods() -> None:
-    """Print every estimator with the first line of its documentation."""
-    from robustpca.testing import all_estimators
-
-    found = all_estimators()
-    width = max(map(len, found))
-    for name, kind in found.items():
-        summary = (kind.__doc__ or "").strip().splitlines()[0]
-        print(f"{name:<{width}}  {kind.__module__.rpartition('.')[2]:<12}  {summary}")
-
-
-def show_data() -> None:
-    """Print the data sets of the catalogue, and what to do to have those that lack."""
-    from robustpca.datasets import catalog, data_folders
-
-    entries = catalog()
-    width = max(len(entry.name) for entry in entries)
-    for entry in entries:
-        print(f"{entry.name:<{width}}  {'there  ' if entry.is_there else 'missing'}  {entry.title}")
-        if entry.to_do:
-            print(f"{'':<{width}}           {entry.to_do}")
-    print(f"\nLooked for in {', '.join(map(str, data_folders()))}.")
-
-
-def fetch_data(name: str) -> None:
-    """Download a data set and print the file it is in."""
-    from robustpca.datasets import fetch
-
-    print(fetch(name))
-
-
-def run_bench(
-    names: Sequence[str],
-    level: str,
-    seeds: int | None,
-    out: Path,
-    jobs: int | None,
-    retry: bool,
-) -> None:
-    """Run tables by name, print each beside its published numbers, and write the report."""
-    from robustpca.bench.tables import all_tables
-
-    if names:
-        _run(_chosen(names, seeds), level, out, jobs, retry)
-        return
-    known = all_tables()
-    width = max(map(len, known))
-    for name, table in known.items():
-        print(f"{name:<{width}}  {len(table.cells(level)):>6} cells  {table.title}")
-    print("\nRun them with `robustpca bench NAME...`, or all with `robustpca bench all`.")
-
-
-def make_report(
-    names: Sequence[str], level: str, seeds: int | None, out: Path, html: Path | None
-) -> None:
-    """Write the report of what was run before; by default of all tables that have rows."""
-    from robustpca.bench.report import write_report
-    from robustpca.bench.runner import ROWS, collect
-    from robustpca.bench.store import read_rows
-
-    path = out / ROWS
-    found = {row["table"] for row in read_rows(path)} if path.exists() else set()
-    tables = [table for table in _chosen(names or ["all"], seeds) if table.name in found or names]
-    outcome = collect(tables, out, level=level) if found else None
-    if outcome is None or not outcome.rows:
-        other = f" It has {outcome.n_other} of other levels or older code." if outcome else ""
-        raise ValueError(
-            f"No rows of these tables at level {level} in {path}.{other} Run `robustpca bench` "
-            "first, with the same level and folder."
-        )
-    print(f"Report of {len(outcome.rows)} rows: {write_report(tables, outcome, out, html)}")
-    if outcome.n_other:
-        print(f"{outcome.n_other} rows of other levels or older code are not in it.")
-
-
-def _chosen(names: Sequence[str], seeds: int | None) -> list[Any]:
-    """Tables by name, with another number of seeds if it is given."""
-    from robustpca.bench.tables import all_tables
-
-    known = all_tables()
-    unknown = [name for name in names if name != "all" and name not in known]
-    if unknown:
-        raise ValueError(f"No table is called {unknown[0]!r}: choose from all, {', '.join(known)}.")
-    chosen = known if "all" in names else {name: known[name] for name in names}
-    return [table if seeds is None else table.repeated(seeds) for table in chosen.values()]
-
-
-def run_compare(
-    data: Path,
-    methods: str,
-    corrupt: Sequence[str],
-    components: str,
-    image_shape: str | None,
-    seeds: int,
-    out: Path,
-    jobs: int | None,
-) -> None:
-    """Compare methods on the user's own data."""
-    from robustpca.bench.compare import File, comparison
-
-    # Classes of the user lie where the command is given; a console script looks elsewhere.
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    shape = None if image_shape is None else _sides(image_shape)
-    names = [name.strip() for name in methods.split(",") if name.strip()]
-    table = comparison(File(data, shape), names, corrupt, _numbers(components), seeds)
-    _run([table], "default", out, jobs, retry=True)
-
-
-def _run(tables: Sequence[Any], level: str, out: Path, jobs: int | None, retry: bool) -> None:
-    from robustpca.bench import run
-    from robustpca.bench.progress import new_progress
-    from robustpca.bench.report import write_report
-
-    outcome = run(tables, out, level=level, jobs=jobs, progress=new_progress(), retry=retry)
-    try:
-        report = f"Report: {write_report(tables, outcome, out)}"
-    except ImportError as error:  # the page alone needs an extra; the texts are written
-        report = str(error)
-    for table in tables:
-        print((out / f"{table.name}.md").read_text(encoding="utf-8"))
-    n_missing = sum(map(len, outcome.missing_data.values()))
-    print(
-        f"{len(outcome.rows)} cells, {outcome.n_new} of them new, {len(outcome.failures)} failed; "
-        f"{n_missing} data sets missing. Rows: {out / 'rows.jsonl'}\n{report}"
-    )
-    if outcome.interrupted:
-        print("Stopped. The same command goes on from here.", file=sys.stderr)
-        raise SystemExit(130)
-
-
 def _level(quick: bool, full: bool) -> str:
     if quick and full:
         raise ValueError("Choose one of --quick and --full.")
     return "quick" if quick else "full" if full else "default"
-
-
-def _numbers(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"--components {text} should be numbers such as 10,30,50.") from None
-
-
-def _sides(text: str) -> tuple[int, int]:
-    try:
-        height, width = (int(part) for part in text.split("x"))
-    except ValueError:
-        raise ValueError(f"--image-shape {text} should be height and width as in 32x32.") from None
-    return height, width
 
 
 def application() -> Any:
@@ -301,7 +154,3 @@ def application() -> Any:
             run_compare(data, methods, corrupt or [], components, image_shape, seeds, out, jobs)
 
     return app
-
-
-if __name__ == "__main__":
-    main()

@@ -1,35 +1,20 @@
-"""How well k-means on what a model makes of the data finds the classes.
-
-The papers run k-means on reconstructed data, on codes or on a low-rank part. All are the same up
-to a rotation, so that k-means runs on as few coordinates as hold all distances. An embedding with
-orthonormal columns is another thing than the low-rank approximation that its loadings make of it.
-"""
+"""How well k-means on what a model has made of its training data finds the classes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from statistics import fmean
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy import linalg
 from sklearn.cluster import KMeans
-from sklearn.metrics import normalized_mutual_info_score, silhouette_score
-from sklearn.pipeline import Pipeline
+from sklearn.metrics import normalized_mutual_info_score
 
 from robustpca.engine.linalg import Array
 from robustpca.metrics import clustering_error
+from robustpca.papers.approximations import coordinates
 
-__all__ = [
-    "Clustering",
-    "approximation",
-    "coordinates",
-    "mutual_information",
-    "partitions",
-    "separation",
-    "singular_vectors",
-]
+__all__ = ["Clustering", "mutual_information", "partitions", "spread"]
 
 
 @dataclass(frozen=True)
@@ -41,45 +26,6 @@ class Partition:
 
 
 _found: WeakKeyDictionary[Any, dict[Any, list[Partition]]] = WeakKeyDictionary()
-
-
-def coordinates(model: Any, X: Array, n_clusters: int | None = None) -> Array:
-    """What a model makes of its training data, in as few coordinates as keep all distances.
-
-    Its embedding if it has one, which is that of the low-rank part where there is one; else the
-    codes of ``X``, those along loadings that are not orthonormal in an orthonormal basis of
-    their span. Of a pipeline, the last step counts.
-    """
-    model, X = _last_step(model, X)
-    embedding = getattr(model, "embedding_", None)
-    return approximation(model, X) if embedding is None else np.asarray(embedding)
-
-
-def approximation(model: Any, X: Array, n_clusters: int | None = None) -> Array:
-    """As `coordinates`, but of the low-rank approximation that an embedding stands for."""
-    model, X = _last_step(model, X)
-    codes = np.asarray(model.embedding_ if hasattr(model, "embedding_") else model.transform(X))
-    if not hasattr(model, "loadings_"):
-        return codes
-    left, values, _ = linalg.svd(model.loadings_, full_matrices=False)
-    return np.asarray(codes @ (left * values))
-
-
-def singular_vectors(model: Any, X: Array, n_clusters: int) -> Array:
-    """As many left singular vectors of the low-rank part as clusters; else `coordinates`.
-
-    Without the singular values, all of them count alike.
-    """
-    low_rank = getattr(_last_step(model, X)[0], "low_rank_", None)
-    if low_rank is None:
-        return coordinates(model, X)
-    return np.asarray(linalg.svd(low_rank, full_matrices=False)[0][:, :n_clusters])
-
-
-def _last_step(model: Any, X: Array) -> tuple[Any, Array]:
-    if not isinstance(model, Pipeline):
-        return model, X
-    return model[-1], model[:-1].transform(X) if len(model) > 1 else X
 
 
 Features = Callable[[Any, Array, int], Array]
@@ -112,10 +58,10 @@ class Clustering:
     ----------
     measure : callable, default=clustering_error
         Takes the classes and the clusters.
-    take : {'best', 'mean', 'smallest'}, default='best'
-        Which run counts: the one with the lowest inertia, which knows nothing of the classes; all
-        of them, in the mean; or the one with the smallest value, which says what k-means could
-        find and not what it finds without the classes.
+    take : callable, default=None
+        Takes the values of all runs and returns that of the model, such as `statistics.fmean`.
+        ``min`` says what k-means could find and not what it finds without the classes. None for
+        the run with the lowest inertia, which knows nothing of the classes.
     of : callable, default=coordinates
         What to cluster: a function of the model, its data and the number of clusters.
     n_runs : int, default=10
@@ -123,7 +69,7 @@ class Clustering:
     """
 
     measure: Callable[[Array, Array], float] = clustering_error
-    take: str = "best"
+    take: Callable[[list[float]], float] | None = None
     of: Features = coordinates
     n_runs: int = 10
 
@@ -132,16 +78,15 @@ class Clustering:
     ) -> float:
         n_clusters = len(np.unique(y))
         runs = partitions(model, X_corrupt, n_clusters, self.n_runs, random_state, self.of)
-        if self.take == "best":
-            runs = [min(runs, key=lambda run: run.inertia)]
-        values = [float(self.measure(y, run.labels)) for run in runs]
-        return min(values) if self.take == "smallest" else fmean(values)
+        if self.take is None:
+            return float(self.measure(y, min(runs, key=lambda run: run.inertia).labels))
+        return self.take([float(self.measure(y, run.labels)) for run in runs])
 
 
 # The reports divide by the geometric mean of the entropies, scikit-learn by the arithmetic one.
 mutual_information = partial(normalized_mutual_info_score, average_method="geometric")
 
 
-def separation(model: Any, X_clean: Array, X_corrupt: Array, y: Array) -> float:
-    """Silhouette of the classes, from -1 to 1: how much nearer samples are to their own."""
-    return float(silhouette_score(coordinates(model, X_corrupt), y))
+def spread(values: list[float]) -> float:
+    """Standard deviation of the values of single runs."""
+    return float(np.std(values, ddof=1))

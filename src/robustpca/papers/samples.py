@@ -1,14 +1,13 @@
-"""Parts of data sets that papers take: some classes, some samples of each, some columns."""
+"""Parts of data sets that papers take: some classes, some samples of each."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
-from sklearn.preprocessing import scale
 
 from robustpca.datasets import Dataset, load
+from robustpca.engine.linalg import Array
 
-__all__ = ["busy_airports", "ordered_classes", "waves_of_error", "without_view"]
+__all__ = ["evenly", "ordered_classes"]
 
 
 def ordered_classes(
@@ -16,6 +15,7 @@ def ordered_classes(
     classes: Sequence[int] | int | None = None,
     n_each: int | None = None,
     size: tuple[int, int] | None = None,
+    spaced: bool = False,
 ) -> Dataset:
     """Samples of some classes, one class after the other.
 
@@ -26,9 +26,11 @@ def ordered_classes(
     classes : sequence of int, int or None, default=None
         Which classes, or how many of the first; None for all.
     n_each : int, default=None
-        At most so many samples of each, the first ones; None for all.
+        At most so many samples of each; None for all.
     size : tuple of two int, default=None
         Height and width of the images; None for those of the stored file.
+    spaced : bool, default=False
+        Whether to take the samples of a class at equal distances instead of the first ones.
 
     Returns
     -------
@@ -37,7 +39,7 @@ def ordered_classes(
 
     Examples
     --------
-    >>> from robustpca.bench.scores.samples import ordered_classes
+    >>> from robustpca.papers.samples import ordered_classes
     >>> ordered_classes("digits", [0, 1], 50).y.tolist() == 50 * [0] + 50 * [1]
     True
     """
@@ -45,90 +47,20 @@ def ordered_classes(
     if data.y is None:
         raise ValueError(f"{name} has no classes to choose from.")
     wanted = np.unique(data.y)[:classes] if classes is None or isinstance(classes, int) else classes
-    rows = [np.flatnonzero(data.y == label)[:n_each] for label in wanted]
+    rows = []
+    for label in wanted:
+        own = np.flatnonzero(data.y == label)
+        rows.append(own[evenly(len(own), n_each)] if spaced else own[:n_each])
     return data.taken(np.concatenate(rows))
 
 
-def waves_of_error(n_samples: int = 100, n_features: int = 20) -> Dataset:
-    """Samples on a circle that are nothing but error, as smooth as can be on a ring.
-
-    Nearest neighbours make rings of samples and of features, and each feature is a wave round
-    the ring: next to constant features, nothing is smoother.
-
-    Parameters
-    ----------
-    n_samples, n_features : int, default=100 and 20
-        Sizes.
-
-    Returns
-    -------
-    dataset : Dataset
-        Its extras: ``low_rank``, which is zero.
+def evenly(total: int, count: int | None) -> Array:
+    """Numbers of ``count`` of ``total`` things at equal distances, the first and the last included.
 
     Examples
     --------
-    >>> from robustpca.bench.scores.samples import waves_of_error
-    >>> waves_of_error(4, 2).X.round(12) + 0.0
-    array([[ 1., -1.],
-           [ 0.,  0.],
-           [-1.,  1.],
-           [ 0.,  0.]])
+    >>> from robustpca.papers.samples import evenly
+    >>> evenly(10, 4)
+    array([0, 3, 6, 9])
     """
-    angles = 2 * np.pi * np.arange(n_samples) / n_samples
-    phases = 2 * np.pi * np.arange(n_features) / n_features
-    X = np.cos(angles[:, None] + phases)
-    return Dataset("waves", X, None, None, "made by robustpca", {"low_rank": np.zeros_like(X)})
-
-
-def without_view(name: str, view: str, n_each: int | None = None) -> Dataset:
-    """Samples in several views, all of which but one are kept.
-
-    Parameters
-    ----------
-    name : str
-        Name in the catalogue of a set with ``view_names`` and ``view_sizes``.
-    view : str
-        Name of the view to leave out.
-    n_each : int, default=None
-        At most so many samples of each class, the first ones; None for all.
-
-    Returns
-    -------
-    dataset : Dataset
-        The samples, one class after the other; its rows are not images.
-    """
-    data = ordered_classes(name, None, n_each)
-    names = [str(label) for label in data.extras["view_names"]]
-    owners = np.repeat(names, data.extras["view_sizes"])
-    return replace(data, X=data.X[:, owners != view], image_shape=None, extras={})
-
-
-def busy_airports(n_rows: int | None = None, n_features: int = 68) -> Dataset:
-    """Flights with the busiest airports as columns of their own: a large table of mixed columns.
-
-    Parameters
-    ----------
-    n_rows : int, default=None
-        The first so many flights; None for all three million.
-    n_features : int, default=68
-        Number of columns: the numbers, and a share each for origins and destinations.
-
-    Returns
-    -------
-    dataset : Dataset
-        Single precision. Columns that are numbers are standardised, the others are 0 or 1.
-    """
-    stored = load("flights")
-    names = [str(column).lower() for column in stored.extras["columns"]]
-    table = stored.X[:n_rows]
-    places = [i for i, name in enumerate(names) if name in ("origin", "destination")]
-    numbers = [i for i in range(len(names)) if i not in places]
-    X = np.zeros((len(table), n_features), np.float32)
-    X[:, : len(numbers)] = scale(table[:, numbers].astype(np.float64))
-    width, at = (n_features - len(numbers)) // len(places), len(numbers)
-    for i in places:
-        airports = table[:, i].astype(int)
-        for airport in np.argsort(-np.bincount(airports), kind="stable")[:width]:
-            X[:, at] = airports == airport
-            at += 1
-    return replace(stored, X=X, y=None, extras={})
+    return np.linspace(0, total - 1, min(count or total, total)).round().astype(int)

@@ -7,17 +7,12 @@ from sklearn.decomposition import PCA
 
 from robustpca import EMPCA, RPCA, AngularEmbedding, GrassmannAverage
 from robustpca.bench.declarations import Claim, Source, Table, best_of, by_level
-from robustpca.bench.scores.video import (
-    PixelMedian,
-    SomeSamples,
-    background_error,
-    f_measure,
-    ghost_error,
-    precision,
-    recall,
-    triptych,
-)
 from robustpca.datasets import make_video
+from robustpca.papers.angular import PAPER
+from robustpca.papers.angular.estimators import PixelMedian
+from robustpca.papers.angular.images import background_error, ghost_error, triptych
+from robustpca.papers.angular.samples import SomeSamples
+from robustpca.papers.video import foreground
 
 RIVALS = ("PCA", "EM PCA", "Inexact ALM", "TGA")
 
@@ -55,9 +50,9 @@ table = Table(
         ),
     },
     score={
-        "F-measure": f_measure,
-        "precision": precision,
-        "recall": recall,
+        "F-measure": partial(foreground, measure="f_measure"),
+        "precision": partial(foreground, measure="precision"),
+        "recall": partial(foreground, measure="recall"),
         "background error": background_error,
         "ghost error": ghost_error,
     },
@@ -65,8 +60,7 @@ table = Table(
     better="higher",
     seeds=by_level(quick=2, default=10, full=20),
     time_limit=by_level(quick=600.0, default=1800.0, full=3600.0),
-    paper="Liu, Yu, Angular embedding: a new angular robust principal component analysis, "
-    "AAAI 2021.",
+    paper=PAPER,
     notes=[
         "Not in the paper, which judges backgrounds by eye. The foreground is what differs from "
         "the background by more than 25 grey levels.",

@@ -7,7 +7,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from robustpca import EMPCA, AngularEmbedding, GrassmannAverage, RVFLClassifier
 from robustpca.bench.declarations import Claim, Source, Table, by_level
-from robustpca.bench.scores.classification import accuracy, split
+from robustpca.papers.angular import PAPER
+from robustpca.papers.angular.classification import accuracy
+from robustpca.papers.angular.samples import split
 
 FEW = partial(split, source=Source("digits", n_samples=600), unit_range=True)
 ALL = partial(split, source=Source("digits"), unit_range=True)
@@ -31,8 +33,7 @@ table = Table(
     },
     seeds=by_level(quick=1, default=10, full=20),
     better="higher",
-    paper="Liu, Yu, Angular embedding: a new angular robust principal component analysis, "
-    "AAAI 2021.",
+    paper=PAPER,
     notes=[
         "Not in the paper: digits have 64 features, so that components go up to 60, and no "
         "outliers were added.",

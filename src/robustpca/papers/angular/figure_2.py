@@ -1,12 +1,16 @@
 """Classes with shifted samples in the plane that each method finds."""
 
+from functools import partial
+
 import numpy as np
 from sklearn.decomposition import PCA
 
 from robustpca import EMPCA, AngularEmbedding, GrassmannAverage
 from robustpca.bench.declarations import Claim, Table, by_level
-from robustpca.bench.scores.classification import first_angle, plane, plane_angle
 from robustpca.datasets import make_shifted_classes
+from robustpca.papers.angular import PAPER
+from robustpca.papers.angular.classification import angle_to_clean
+from robustpca.papers.approximations import show_plane
 
 table = Table(
     name="angular_figure_2",
@@ -20,11 +24,13 @@ table = Table(
         "AE from the mean": AngularEmbedding(2, center="mean"),
         "TAE": AngularEmbedding(2, max_angle=np.pi / 3),
     },
-    score={"angle of the first component": first_angle, "angle of the plane": plane_angle},
-    shows={"samples": plane},
+    score={
+        "angle of the first component": partial(angle_to_clean, n_components=1),
+        "angle of the plane": angle_to_clean,
+    },
+    shows={"samples": partial(show_plane, n_points=600)},
     seeds=by_level(quick=3, default=10, full=50),
-    paper="Liu, Yu, Angular embedding: a new angular robust principal component analysis, "
-    "AAAI 2021.",
+    paper=PAPER,
     notes=[
         "The figure shows samples only. The scores are ours: degrees between what a method finds "
         "and what PCA finds without the shifted samples.",

@@ -7,8 +7,9 @@ from sklearn.decomposition import PCA
 
 from robustpca import EMPCA, RPCA, AngularEmbedding, GrassmannAverage
 from robustpca.bench.declarations import Claim, Source, Table, by_level
-from robustpca.bench.scores.video import median_distance, percent_kept, triptych
 from robustpca.datasets import make_video
+from robustpca.papers.angular import PAPER
+from robustpca.papers.angular.images import median_distance, percent_kept, triptych
 
 
 def video(name: str, size: tuple[int, int]) -> object:
@@ -44,8 +45,7 @@ table = Table(
     senses={"frames kept (%)": "neither"},
     seeds=by_level(quick=1, default=10, full=10),
     time_limit=by_level(quick=600.0, default=1800.0, full=6 * 3600.0),
-    paper="Liu, Yu, Angular embedding: a new angular robust principal component analysis, "
-    "AAAI 2021.",
+    paper=PAPER,
     notes=[
         "Each picture has a frame, its background, and their difference, where white is none. The "
         "frames are those farthest from the median, one of either half of the video.",

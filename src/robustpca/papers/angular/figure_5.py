@@ -7,15 +7,16 @@ from sklearn.decomposition import PCA
 
 from robustpca import EMPCA, RPCA, AngularEmbedding, GrassmannAverage
 from robustpca.bench.declarations import Claim, Table, by_level
-from robustpca.bench.scores.samples import ordered_classes
-from robustpca.bench.scores.video import (
+from robustpca.datasets import occlude_blocks
+from robustpca.papers.angular import PAPER
+from robustpca.papers.angular.images import (
     block_error,
     lit_error,
     percent_kept,
     shadow_gain,
     triptych,
 )
-from robustpca.datasets import occlude_blocks
+from robustpca.papers.samples import ordered_classes
 
 HALF_SIZE = partial(ordered_classes, "yaleb_5subjects", size=(96, 84))
 FULL_SIZE = partial(ordered_classes, "yaleb_5subjects", size=(192, 168))
@@ -49,8 +50,7 @@ table = Table(
     },
     senses={"images kept (%)": "neither"},
     seeds=by_level(quick=1, default=10, full=20),
-    paper="Liu, Yu, Angular embedding: a new angular robust principal component analysis, "
-    "AAAI 2021.",
+    paper=PAPER,
     notes=[
         "Each picture has a face, what the method makes of it, and their difference, where white "
         "is none. The images are those of middle distance to the median, one of either half.",

@@ -1,14 +1,17 @@
 """Accuracies of two classifiers in one and two dimensions, on classes with shifted samples."""
 
 from functools import partial
+from pathlib import Path
 
 from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from robustpca import EMPCA, AngularEmbedding, GrassmannAverage, RVFLClassifier
 from robustpca.bench.declarations import Claim, Table, by_level
-from robustpca.bench.scores.classification import accuracy, split
 from robustpca.datasets import make_shifted_classes
+from robustpca.papers.angular import PAPER
+from robustpca.papers.angular.classification import accuracy
+from robustpca.papers.angular.samples import split
 
 RIVALS = ("PCA", "EM PCA", "TGA")
 
@@ -30,11 +33,10 @@ table = Table(
             accuracy, classifier=HistGradientBoostingClassifier(early_stopping=True)
         ),
     },
-    published="angular_table_1.csv",
+    published=Path(__file__).with_suffix(".csv"),
     seeds=by_level(quick=3, default=10, full=50),
     better="higher",
-    paper="Liu, Yu, Angular embedding: a new angular robust principal component analysis, "
-    "AAAI 2021.",
+    paper=PAPER,
     notes=[
         "The paper describes its data in words only. Ours were placed so that accuracies like "
         "those of the paper come out: that they do is no evidence for anything.",

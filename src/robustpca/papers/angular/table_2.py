@@ -1,13 +1,16 @@
 """Mean accuracies of two classifiers on 10 to 100 components."""
 
 from functools import partial
+from pathlib import Path
 
 from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from robustpca import EMPCA, AngularEmbedding, GrassmannAverage, RVFLClassifier
 from robustpca.bench.declarations import Claim, Source, Table, by_level
-from robustpca.bench.scores.classification import accuracy, split
+from robustpca.papers.angular import PAPER
+from robustpca.papers.angular.classification import accuracy
+from robustpca.papers.angular.samples import split
 
 RIVALS = ("PCA", "EM PCA", "TGA")
 
@@ -42,12 +45,11 @@ table = Table(
             accuracy, classifier=HistGradientBoostingClassifier(early_stopping=True), step=10
         ),
     },
-    published="angular_table_2.csv",
+    published=Path(__file__).with_suffix(".csv"),
     seeds=by_level(quick=1, default=10, full=20),
     better="higher",
     time_limit=3600.0,
-    paper="Liu, Yu, Angular embedding: a new angular robust principal component analysis, "
-    "AAAI 2021.",
+    paper=PAPER,
     notes=[
         "The human action data of the paper are features of a network that was never published. "
         "mfeat and USPS stand in, so that only the order of the methods can be compared.",

@@ -1,11 +1,13 @@
 """Seconds that nine components of the images of one face take."""
 
 from functools import partial
+from pathlib import Path
 
 from robustpca.bench.declarations import Table, by_level
-from robustpca.bench.scores.samples import ordered_classes
-from robustpca.bench.scores.times import seconds_of_fit
-from robustpca.bench.tables.angular_table_3 import CLAIMS, timed_methods
+from robustpca.papers.angular import PAPER
+from robustpca.papers.angular.table_3 import CLAIMS, timed_methods
+from robustpca.papers.samples import ordered_classes
+from robustpca.papers.scores import seconds_of_fit
 
 table = Table(
     name="angular_table_3_yale",
@@ -13,11 +15,10 @@ table = Table(
     datasets={"Yale": partial(ordered_classes, "yaleb_5subjects", [0], size=(192, 168))},
     methods=timed_methods(9),
     score=seconds_of_fit,
-    published="angular_table_3_yale.csv",
+    published=Path(__file__).with_suffix(".csv"),
     seeds=by_level(quick=1, default=10, full=20),
     repeats=2,
-    paper="Liu, Yu, Angular embedding: a new angular robust principal component analysis, "
-    "AAAI 2021.",
+    paper=PAPER,
     notes=[
         "The images of one person are a matrix of 64 x 32256, as printed in the paper.",
         "Printed times are of another machine (Core i7-8700, six cores) and of Matlab; ours of "

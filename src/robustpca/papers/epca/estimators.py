@@ -1,18 +1,17 @@
-"""Losses of one residual, so that their curves can be drawn by a table."""
+"""An estimator that stands for a loss, so that a table can draw its curve."""
 
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from robustpca.engine.linalg import Array
 from robustpca.parts.losses import Loss
 
-__all__ = ["LossAt", "loss_value"]
+__all__ = ["LossAt"]
 
 
 class LossAt(BaseEstimator):
-    """The value of a loss at one residual; it looks at no data.
+    """The value of a loss at one residual; it does not depend on data.
 
     Parameters
     ----------
@@ -28,7 +27,7 @@ class LossAt(BaseEstimator):
 
     Examples
     --------
-    >>> from robustpca.bench.scores.losses import LossAt
+    >>> from robustpca.papers.epca.estimators import LossAt
     >>> from robustpca.parts.losses import SigmaLoss
     >>> LossAt(SigmaLoss(1.0), residual=-3.0).fit([[0.0]]).value_
     4.5
@@ -39,10 +38,6 @@ class LossAt(BaseEstimator):
         self.residual = residual
 
     def fit(self, X: Any, y: Any = None) -> Self:
+        """Evaluate the loss."""
         self.value_ = float(self.loss.values(np.array([float(self.residual) ** 2]))[0])
         return self
-
-
-def loss_value(model: Any, X_clean: Array, X_corrupt: Array) -> float:
-    """The value of a `LossAt`."""
-    return float(model.value_)

@@ -1,8 +1,9 @@
 """The sigma-loss of one number, between its absolute value and its square."""
 
 from robustpca.bench.declarations import Source, Table, by_level
-from robustpca.bench.scores.losses import LossAt, loss_value
-from robustpca.bench.tables import epca_table_1
+from robustpca.papers.epca import PAPER
+from robustpca.papers.epca.estimators import LossAt
+from robustpca.papers.epca.scores import loss_value
 from robustpca.parts.losses import L21Loss, SigmaLoss, SquaredLoss
 
 table = Table(
@@ -28,7 +29,7 @@ table = Table(
     score=loss_value,
     x="residual",
     seeds=1,
-    paper=epca_table_1.table.paper,
+    paper=PAPER,
     notes=[
         "Nothing is fitted and no data are looked at: the curves are those of the losses that "
         "EPCA, PCA-OM and PCA take.",

@@ -4,16 +4,14 @@ from sklearn.decomposition import PCA
 
 from robustpca import EPCA, PCAOM
 from robustpca.bench.declarations import Claim, Table, by_level
-from robustpca.bench.tables import epca_table_1
 from robustpca.metrics import reconstruction_error
+from robustpca.papers.epca import PAPER, table_1
 
 table = Table(
     name="epca_figure_3",
     title="EPCA, Figure 3: reconstruction error against sigma",
-    datasets={
-        name: epca_table_1.table.datasets[name] for name in ("JAFFE", "YALE", "ORL", "COIL20")
-    },
-    corruption=epca_table_1.table.corruption,
+    datasets={name: table_1.table.datasets[name] for name in ("JAFFE", "YALE", "ORL", "COIL20")},
+    corruption=table_1.table.corruption,
     methods={
         "EPCA": lambda log2_sigma: EPCA(10, sigma=2.0**log2_sigma),
         "PCA-OM": lambda log2_sigma: PCAOM(10),
@@ -27,7 +25,7 @@ table = Table(
     score=reconstruction_error,
     x="log2_sigma",
     seeds=by_level(quick=1, default=10, full=20),
-    paper=epca_table_1.table.paper,
+    paper=PAPER,
     claims=[
         Claim(
             text="Even with a tiny sigma EPCA is better than PCA-OM, thanks to its weights.",

@@ -2,14 +2,14 @@
 
 from robustpca import EPCA
 from robustpca.bench.declarations import Table, by_level
-from robustpca.bench.scores.fits import n_active, share_active
-from robustpca.bench.tables import epca_table_1
+from robustpca.papers.epca import PAPER, table_1
+from robustpca.papers.epca.scores import n_active, share_active
 
 table = Table(
     name="epca_figure_4",
     title="EPCA, Figure 4: number of active samples against the dimension",
-    datasets={name: epca_table_1.table.datasets[name] for name in ("YALE", "ORL")},
-    corruption=epca_table_1.table.corruption,
+    datasets={name: table_1.table.datasets[name] for name in ("YALE", "ORL")},
+    corruption=table_1.table.corruption,
     methods={
         "sigma = 2^-20": EPCA(sigma=2.0**-20),
         "sigma by default": EPCA(),
@@ -24,7 +24,7 @@ table = Table(
     x="n_components",
     senses={"active samples": "neither", "share of active samples": "neither"},
     seeds=by_level(quick=1, default=10, full=20),
-    paper=epca_table_1.table.paper,
+    paper=PAPER,
     notes=[
         "The published values are only in a picture, and the paper does not state sigma; "
         "three are shown.",

@@ -1,10 +1,12 @@
 """PCA-AN against the number of its active samples, which decides whether EPCA beats it."""
 
+from pathlib import Path
+
 from robustpca import EPCA, PCAAN
 from robustpca.bench.declarations import Claim, Source, Table, best_of, by_level
-from robustpca.bench.tables import epca_table_1
-from robustpca.bench.tables.epca_table_1 import SIGMAS
 from robustpca.metrics import reconstruction_error
+from robustpca.papers.epca import PAPER, table_1
+from robustpca.papers.epca.table_1 import SIGMAS
 
 table = Table(
     name="epca_pcaan_k",
@@ -14,7 +16,7 @@ table = Table(
         "ORL": Source("orl", size=(32, 32)),
         "COIL20": Source("coil20", size=(32, 32)),
     },
-    corruption=epca_table_1.table.corruption,
+    corruption=table_1.table.corruption,
     methods={
         "PCA-AN": PCAAN(),
         "EPCA": best_of(
@@ -30,10 +32,10 @@ table = Table(
         ),
     },
     score=reconstruction_error,
-    published="epca_pcaan_k.csv",
+    published=Path(__file__).with_suffix(".csv"),
     x="n_active",
     seeds=by_level(quick=1, default=10, full=20),
-    paper=epca_table_1.table.paper,
+    paper=PAPER,
     claims=[
         Claim(
             text="EPCA is better than PCA-AN, whatever the number of its active samples.",

@@ -1,10 +1,19 @@
-"""What a fitted model tells about itself, as scores."""
+"""Scores of the EPCA paper: losses, active samples, and how much of an accuracy may be luck."""
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
+from scipy import special
 
 from robustpca.engine.linalg import Array
 
-__all__ = ["n_active", "passes", "seconds_per_pass", "share_active"]
+__all__ = ["best_of_tries", "loss_value", "n_active", "share_active"]
+
+
+def loss_value(model: Any, X_clean: Array, X_corrupt: Array) -> float:
+    """The value of a `LossAt`."""
+    return float(model.value_)
 
 
 def n_active(model: Any, X_clean: Array, X_corrupt: Array) -> float:
@@ -17,11 +26,13 @@ def share_active(model: Any, X_clean: Array, X_corrupt: Array) -> float:
     return float(model.n_active_) / len(X_corrupt)
 
 
-def passes(model: Any, X_clean: Array, X_corrupt: Array) -> float:
-    """Number of passes after which the fit ended."""
-    return float(model.n_iter_)
+def best_of_tries(values: Sequence[float], n_tries: int) -> float:
+    """Largest of ``n_tries`` values, as the mean over all ways of drawing so many of ``values``.
 
-
-def seconds_per_pass(model: Any, X_clean: Array, X_corrupt: Array, seconds: float) -> float:
-    """Seconds of the fit, its start included, over the number of its passes."""
-    return seconds / float(model.n_iter_)
+    If the values are accuracies of single runs of k-means, this is what a method reaches if it is
+    run once for each of ``n_tries`` values of a parameter that changes nothing, and the highest
+    accuracy counts.
+    """
+    # In how many draws the value of each rank is the largest one.
+    ways = special.comb(np.arange(len(values)), n_tries - 1)
+    return float(np.sort(values) @ ways / special.comb(len(values), n_tries))

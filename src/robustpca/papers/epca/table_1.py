@@ -1,6 +1,7 @@
 """Reconstruction errors of nine methods on images of which a fifth has wrong pixels."""
 
 from functools import partial
+from pathlib import Path
 
 from sklearn.decomposition import PCA
 
@@ -8,6 +9,7 @@ from robustpca import EPCA, L1PCA, PCAAN, PCAOM, R1PCA, RSPCA, LpPCA
 from robustpca.bench.declarations import Claim, Source, Table, best_of, by_level
 from robustpca.datasets import reset_entries
 from robustpca.metrics import reconstruction_error
+from robustpca.papers.epca import PAPER
 
 SIGMAS = [2.0**power for power in range(-20, 21)]
 
@@ -37,10 +39,9 @@ table = Table(
     },
     vary={"n_components": by_level(quick=[10, 30], default=[10, 30, 50], full=[10, 30, 50])},
     score=reconstruction_error,
-    published="epca_table_1.csv",
+    published=Path(__file__).with_suffix(".csv"),
     seeds=by_level(quick=1, default=10, full=20),
-    paper="Zhang, Zhang, Li, Enhanced principal component analysis under a "
-    "collaborative-robust framework, 2021.",
+    paper=PAPER,
     claims=[
         Claim(text="EPCA has the smallest error almost everywhere.", method="EPCA"),
         Claim(text="EPCA is better than PCA-OM.", method="EPCA", against=["PCA-OM"]),

@@ -1,29 +1,31 @@
 """Clustering accuracies of nine methods on images of which a fifth has wrong pixels."""
 
 from functools import partial
+from pathlib import Path
+from statistics import fmean
 
 from robustpca import EPCA
 from robustpca.bench.declarations import Claim, Source, Table, best_of, by_level
-from robustpca.bench.scores.clustering import Clustering
-from robustpca.bench.scores.luck import accuracy_spread, lucky_accuracy
-from robustpca.bench.tables import epca_table_1
-from robustpca.bench.tables.epca_table_1 import SIGMAS
 from robustpca.metrics import clustering_accuracy
+from robustpca.papers.clustering import Clustering, spread
+from robustpca.papers.epca import PAPER, table_1
+from robustpca.papers.epca.scores import best_of_tries
+from robustpca.papers.epca.table_1 import SIGMAS
 
 table = Table(
     name="epca_table_3",
     title="EPCA, Table III: clustering accuracy",
     datasets={
-        **epca_table_1.table.datasets,
+        **table_1.table.datasets,
         "COIL20": by_level(
             quick=Source("coil20", size=(32, 32), n_samples=720),
             default=Source("coil20", size=(32, 32)),
             full=Source("coil20", size=(32, 32)),
         ),
     },
-    corruption=epca_table_1.table.corruption,
+    corruption=table_1.table.corruption,
     methods={
-        **epca_table_1.table.methods,
+        **table_1.table.methods,
         "EPCA": best_of(
             EPCA(),
             chosen_by="the labels",
@@ -32,15 +34,17 @@ table = Table(
     },
     vary={"n_components": by_level(quick=[30], default=[10, 30, 50], full=[10, 30, 50])},
     score={
-        "accuracy, mean of 100 runs": Clustering(clustering_accuracy, "mean", n_runs=100),
-        "accuracy, best of 41 single runs": partial(lucky_accuracy, n_runs=100, n_tries=41),
-        "spread of single runs": partial(accuracy_spread, n_runs=100),
+        "accuracy, mean of 100 runs": Clustering(clustering_accuracy, fmean, n_runs=100),
+        "accuracy, best of 41 single runs": Clustering(
+            clustering_accuracy, partial(best_of_tries, n_tries=41), n_runs=100
+        ),
+        "spread of single runs": Clustering(clustering_accuracy, spread, n_runs=100),
     },
-    published="epca_table_3.csv",
+    published=Path(__file__).with_suffix(".csv"),
     better="higher",
     senses={"spread of single runs": "neither"},
     seeds=by_level(quick=1, default=10, full=20),
-    paper=epca_table_1.table.paper,
+    paper=PAPER,
     claims=[
         Claim(text="EPCA has the highest accuracy everywhere.", method="EPCA"),
         Claim(text="EPCA is better than PCA-AN.", method="EPCA", against=["PCA-AN"]),

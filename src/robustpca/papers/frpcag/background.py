@@ -6,19 +6,16 @@ import numpy as np
 
 from robustpca.bench.shown import picture
 from robustpca.engine.linalg import Array
-from robustpca.metrics import foreground_scores, recovery_error
+from robustpca.metrics import recovery_error
+from robustpca.papers.video import THRESHOLD, moving
 
 __all__ = [
     "background_rmse",
-    "foreground_f_measure",
     "motion_left",
     "show_background",
     "show_foreground",
     "show_frame",
 ]
-
-# Grey levels by which a pixel must differ from the background to count as moving.
-THRESHOLD = 25.0
 
 
 def motion_left(model: Any, X_clean: Array, X_corrupt: Array) -> float:
@@ -34,18 +31,11 @@ def motion_left(model: Any, X_clean: Array, X_corrupt: Array) -> float:
 
 
 def background_rmse(model: Any, X_clean: Array, X_corrupt: Array, extras: Any) -> float:
-    """Root mean square difference to the known background, in grey levels; none if unknown."""
+    """Root mean square difference to the known background, in grey levels; NaN if unknown."""
     if "background" not in extras:
         return float("nan")
     truth = np.broadcast_to(extras["background"], X_corrupt.shape)
     return float(recovery_error(truth, model.low_rank_, extras.get("background_valid")) ** 0.5)
-
-
-def foreground_f_measure(model: Any, X_clean: Array, X_corrupt: Array, extras: Any) -> float:
-    """F-measure of what differs from the low-rank part by 25 grey levels; none without masks."""
-    if "masks" not in extras:
-        return float("nan")
-    return foreground_scores(extras["masks"], _moving(model, X_corrupt)).f_measure
 
 
 def show_frame(model: Any, X_clean: Array, X_corrupt: Array, image_shape: Any) -> dict[str, Any]:
@@ -64,16 +54,12 @@ def show_foreground(
     model: Any, X_clean: Array, X_corrupt: Array, image_shape: Any
 ) -> dict[str, Any]:
     """What moves in that frame, white."""
-    return _picture(255.0 * _moving(model, X_corrupt)[_busiest(X_corrupt)], image_shape)
+    return _picture(255.0 * moving(model, X_corrupt)[_busiest(X_corrupt)], image_shape)
 
 
 def _picture(frame: Array, image_shape: tuple[int, int]) -> dict[str, Any]:
     """A frame, about as wide as a stamp even if it has few pixels."""
     return picture(frame.reshape(image_shape), zoom=max(1, 160 // image_shape[1]))
-
-
-def _moving(model: Any, X: Array) -> Array:
-    return np.asarray(np.abs(X - model.low_rank_) > THRESHOLD)
 
 
 def _busiest(X: Array) -> int:

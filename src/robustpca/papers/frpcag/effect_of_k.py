@@ -1,11 +1,15 @@
 """Clustering error of FRPCAG on faces against the number of neighbours in its graphs."""
 
+from pathlib import Path
+
 from sklearn.preprocessing import scale
 
 from robustpca import FRPCAG
 from robustpca.bench.declarations import Source, Table, best_of, by_level
-from robustpca.bench.scores.clustering import Clustering, singular_vectors
-from robustpca.bench.scores.graphs import OnGraphs
+from robustpca.papers.approximations import singular_vectors
+from robustpca.papers.clustering import Clustering
+from robustpca.papers.frpcag import PAPER
+from robustpca.papers.frpcag.estimators import OnGraphs
 
 GRID = {
     "estimator__sample_smoothness": by_level(
@@ -38,12 +42,12 @@ table = Table(
     },
     vary={"n_neighbors": [5, 10, 25, 40]},
     score={
-        "smallest error of ten runs": Clustering(take="smallest", of=singular_vectors),
+        "smallest error of ten runs": Clustering(take=min, of=singular_vectors),
         "clustering error": Clustering(of=singular_vectors),
-        "smallest error of ten runs, low-rank part": Clustering(take="smallest"),
+        "smallest error of ten runs, low-rank part": Clustering(take=min),
         "clustering error, low-rank part": Clustering(),
     },
-    published="frpcag_effect_of_k.csv",
+    published=Path(__file__).with_suffix(".csv"),
     seeds=by_level(quick=1, default=10, full=20),
     x="n_neighbors",
     notes=[
@@ -59,6 +63,5 @@ table = Table(
         "of the toolbox that the paper used are nearly equal.",
         "The quick level has images of 28 x 23 pixels.",
     ],
-    paper="Shahid, Perraudin, Kalofolias, Puy, Vandergheynst, Fast robust PCA on graphs, IEEE J. "
-    "Sel. Topics Signal Process. 2016.",
+    paper=PAPER,
 )

@@ -1,4 +1,4 @@
-"""Methods whose graphs are made as an experiment says, and what graphs cost and explain."""
+"""Methods on graphs that are made as the experiments of the FRPCAG paper say."""
 
 import time
 from typing import Any, Self
@@ -10,40 +10,14 @@ from sklearn.preprocessing import scale
 from sklearn.random_projection import GaussianRandomProjection
 
 from robustpca import FRPCAG
-from robustpca.bench.shown import picture
-from robustpca.diagnostics import (
-    Theorem2Bound,
-    alignment_order,
-    theorem2_bound,
-    theorem2_smoothness,
-)
+from robustpca.diagnostics import theorem2_smoothness
 from robustpca.engine.linalg import Array
-from robustpca.models.decomposition import observed_scale
 from robustpca.parts.graphs import grid_graph, knn_graph, laplacian
 
-__all__ = [
-    "FeatureGraph",
-    "OnCleanGraphs",
-    "OnGraphs",
-    "Theorem2Fit",
-    "alignment",
-    "bound_left",
-    "bound_ratio",
-    "bound_right",
-    "feature_graph_seconds",
-    "iterations",
-    "printed_ratio",
-    "sample_graph_seconds",
-    "seconds_after_graphs",
-    "seconds_in_all",
-    "show_coupling",
-    "show_covariance_eigenvectors",
-    "show_laplacian_eigenvectors",
-    "unit_bandwidth",
-]
+__all__ = ["SIDES", "FeatureGraph", "OnCleanGraphs", "OnGraphs", "Theorem2Fit", "unit_bandwidth"]
 
-# Where each method takes a graph of samples or of features.
-PLACES = {"graph": "samples", "sample_graph": "samples", "feature_graph": "features"}
+# Parameters by which methods take a graph, and whose graph it is.
+SIDES = {"graph": "samples", "sample_graph": "samples", "feature_graph": "features"}
 
 
 def unit_bandwidth(vertices: Array) -> float:
@@ -66,7 +40,7 @@ def unit_bandwidth(vertices: Array) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from robustpca.bench.scores.graphs import unit_bandwidth
+    >>> from robustpca.papers.frpcag.estimators import unit_bandwidth
     >>> unit_bandwidth(np.array([[0.0], [1.0], [3.0], [4.0], [8.0]]))
     8.0
     """
@@ -89,7 +63,7 @@ class OnGraphs(BaseEstimator):
         Width of the Gaussian weights: 1 for vertices scaled as in `unit_bandwidth`, the mean
         distance, a number, or None for equal weights.
     noisy : sequence of {'samples', 'features'}, default=()
-        Graphs whose neighbours are looked for after a random projection, as a search would
+        Graphs whose neighbours are searched after a random projection, in place of a search
         that is fast but not exact.
     n_axes : int, default=32
         Dimension of that projection.
@@ -112,7 +86,7 @@ class OnGraphs(BaseEstimator):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from robustpca import GLPCA
-    >>> from robustpca.bench.scores.graphs import OnGraphs
+    >>> from robustpca.papers.frpcag.estimators import OnGraphs
     >>> model = OnGraphs(GLPCA(2), n_neighbors=5, bandwidth=None).fit(load_iris().data)
     >>> sorted(set(model.model_.graph_.data.tolist())), list(model.graph_seconds_)
     ([1.0], ['graph'])
@@ -141,10 +115,10 @@ class OnGraphs(BaseEstimator):
         """Make the graphs of ``X`` and fit the method with them."""
         known = self.estimator.get_params(deep=False)
         graphs, self.graph_seconds_ = {}, {}
-        seen = self._seen(X)
-        for name in (name for name in PLACES if name in known):
+        data = self._graph_data(X)
+        for name in (name for name in SIDES if name in known):
             started = time.perf_counter()
-            graphs[name] = self._graph(seen, PLACES[name])
+            graphs[name] = self._graph(data, SIDES[name])
             self.graph_seconds_[name] = time.perf_counter() - started
         model = clone(self.estimator).set_params(**graphs)
         if self.sparsity is not None:
@@ -155,12 +129,12 @@ class OnGraphs(BaseEstimator):
         return self
 
     def __getattr__(self, name: str) -> Any:
-        # What is learned is found in the method; without it, there is nothing to look in.
+        # Learned attributes are those of the method; before a fit there are none.
         if name == "model_" or not name.endswith("_") or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.model_, name)
 
-    def _seen(self, X: Array) -> Array:
+    def _graph_data(self, X: Array) -> Array:
         """The data that the graphs are made of."""
         return X
 
@@ -169,7 +143,7 @@ class OnGraphs(BaseEstimator):
         if side in self.noisy and vertices.shape[1] > self.n_axes:
             projection = GaussianRandomProjection(self.n_axes, random_state=self.random_state)
             vertices = projection.fit_transform(vertices)
-        return _joined(vertices, self.n_neighbors, self.bandwidth)
+        return _weighted_graph(vertices, self.n_neighbors, self.bandwidth)
 
 
 class OnCleanGraphs(OnGraphs):
@@ -179,75 +153,28 @@ class OnCleanGraphs(OnGraphs):
 
     Parameters
     ----------
-    estimator, n_neighbors, bandwidth, noisy, n_axes, sparsity, random_state
+    estimator, n_neighbors
         As in `OnGraphs`.
     X_clean : array of shape (n_samples, n_features), default=None
         The data before corruption; their columns are standardised. None for those of `fit`.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        n_neighbors: int = 10,
-        bandwidth: Any = "unit",
-        noisy: Any = (),
-        n_axes: int = 32,
-        sparsity: float | None = None,
-        random_state: Any = None,
-        X_clean: Any = None,
-    ) -> None:
-        super().__init__(
-            estimator,
-            n_neighbors=n_neighbors,
-            bandwidth=bandwidth,
-            noisy=noisy,
-            n_axes=n_axes,
-            sparsity=sparsity,
-            random_state=random_state,
-        )
+    def __init__(self, estimator: Any, *, n_neighbors: int = 10, X_clean: Any = None) -> None:
+        super().__init__(estimator, n_neighbors=n_neighbors)
         self.X_clean = X_clean
 
-    def _seen(self, X: Array) -> Array:
+    def _graph_data(self, X: Array) -> Array:
         return X if self.X_clean is None else scale(self.X_clean)
 
 
-def seconds_after_graphs(model: Any, X_clean: Array, X_corrupt: Array, seconds: float) -> float:
-    """Seconds of the method itself, once it has its graphs."""
-    return float(getattr(model, "loop_seconds_", seconds))
-
-
-def sample_graph_seconds(model: Any, X_clean: Array, X_corrupt: Array) -> float:
-    """Seconds for the graph of the samples; none if the method has no use for it."""
-    spent = [s for name, s in model.graph_seconds_.items() if PLACES[name] == "samples"]
-    return sum(spent) if spent else float("nan")
-
-
-def feature_graph_seconds(model: Any, X_clean: Array, X_corrupt: Array) -> float:
-    """Seconds for the graph of the features; none if the method has no use for it."""
-    return float(model.graph_seconds_.get("feature_graph", float("nan")))
-
-
-def seconds_in_all(model: Any, X_clean: Array, X_corrupt: Array, seconds: float) -> float:
-    """Seconds of the shortest fit, graphs included."""
-    return seconds
-
-
-def iterations(model: Any, X_clean: Array, X_corrupt: Array) -> float:
-    """Number of passes of the method."""
-    return float(model.n_iter_)
-
-
 class FeatureGraph(BaseEstimator):
-    """Eigenvectors of a graph of the features.
+    """The Laplacian of a graph of the features, each of which has ten neighbours.
 
     Parameters
     ----------
     kind : {'neighbors', 'grid', 'shuffled'}, default='neighbors'
         Nearest features; neighbouring pixels; or nearest features with the names of the features
         exchanged at random, which is a graph that knows nothing of the data.
-    n_neighbors : int, default=10
-        Neighbours of each feature.
     bandwidth : 'unit', 'mean', float or None, default='unit'
         Width of the Gaussian weights, as in `OnGraphs`.
     image_shape : tuple of two int, default=None
@@ -265,13 +192,11 @@ class FeatureGraph(BaseEstimator):
         self,
         kind: str = "neighbors",
         *,
-        n_neighbors: int = 10,
         bandwidth: Any = "unit",
         image_shape: Any = None,
         random_state: Any = None,
     ) -> None:
         self.kind = kind
-        self.n_neighbors = n_neighbors
         self.bandwidth = bandwidth
         self.image_shape = image_shape
         self.random_state = random_state
@@ -281,41 +206,12 @@ class FeatureGraph(BaseEstimator):
         if self.kind == "grid":
             graph = grid_graph(self.image_shape)
         else:
-            graph = _joined(X.T, self.n_neighbors, self.bandwidth)
+            graph = _weighted_graph(X.T, 10, self.bandwidth)
         if self.kind == "shuffled":
             order = np.random.RandomState(self.random_state).permutation(X.shape[1])
             graph = graph[order][:, order]
         self.laplacian_ = laplacian(graph)
         return self
-
-
-def alignment(model: Any, X_clean: Array, X_corrupt: Array) -> float:
-    """How nearly the eigenvectors of the graph of the features diagonalise the covariance."""
-    return alignment_order(X_corrupt, model.laplacian_)
-
-
-def show_covariance_eigenvectors(
-    model: Any, X_clean: Array, X_corrupt: Array, image_shape: Any
-) -> dict[str, Any]:
-    """The 16 eigenvectors of the covariance about the mean of all entries with most variance."""
-    _, vectors = np.linalg.eigh(_covariance(X_corrupt))
-    return _eigenimages(vectors[:, :-17:-1], image_shape)
-
-
-def show_laplacian_eigenvectors(
-    model: Any, X_clean: Array, X_corrupt: Array, image_shape: Any
-) -> dict[str, Any]:
-    """The 16 smoothest eigenvectors of the Laplacian whose eigenvalue is not zero."""
-    values, vectors = np.linalg.eigh(model.laplacian_.toarray())
-    first = int(np.argmax(values > 1e-9))
-    return _eigenimages(vectors[:, first : first + 16], image_shape)
-
-
-def show_coupling(model: Any, X_clean: Array, X_corrupt: Array) -> dict[str, Any]:
-    """The covariance in the basis of the graph, in decibel: white is the largest, black -50 dB."""
-    _, vectors = np.linalg.eigh(model.laplacian_.toarray())
-    gram = np.abs(vectors.T @ _covariance(X_corrupt) @ vectors)
-    return picture(10 * np.log10(np.maximum(gram / gram.max(), 1e-9)), low=-50, high=0)
 
 
 class Theorem2Fit(BaseEstimator):
@@ -370,7 +266,7 @@ class Theorem2Fit(BaseEstimator):
             self.laplacians_[0], self.laplacians_[1], *self.counts_, self.smoothness
         )
         # The method takes its weights for data of unit size.
-        unit = observed_scale(X)
+        unit = float(np.linalg.norm(X)) / X.size**0.5
         self.model_ = FRPCAG(
             sample_smoothness=unit * self.weights_[0],
             feature_smoothness=unit * self.weights_[1],
@@ -384,70 +280,6 @@ class Theorem2Fit(BaseEstimator):
         return self
 
 
-def bound_ratio(model: Any, X_clean: Array, X_corrupt: Array, extras: Any) -> float:
-    """Left side of Theorem 2 over its right side: at most 1."""
-    bound = _bound(model, X_clean, X_corrupt, extras)
-    return bound.lhs / bound.rhs
-
-
-def bound_left(model: Any, X_clean: Array, X_corrupt: Array, extras: Any) -> float:
-    """Left side of Theorem 2: misfit and roughness of the low-rank part."""
-    return _bound(model, X_clean, X_corrupt, extras).lhs
-
-
-def bound_right(model: Any, X_clean: Array, X_corrupt: Array, extras: Any) -> float:
-    """Right side of Theorem 2: size of the corruption and gaps of the eigenvalues."""
-    return _bound(model, X_clean, X_corrupt, extras).rhs
-
-
-def printed_ratio(model: Any, X_clean: Array, X_corrupt: Array, extras: Any) -> float:
-    """Left over right side with the weights on the left that are printed, not those proved."""
-    U = model.model_.low_rank_
-    left = float(np.abs(U - X_corrupt).sum())
-    for A, matrix, count, weight in zip(
-        (U, U.T), model.laplacians_, model.counts_, model.weights_, strict=True
-    ):
-        inside = float(np.sum((_lowest(matrix, count).T @ A) ** 2))
-        left += weight * (float(np.sum(A**2)) - inside)
-    return left / _bound(model, X_clean, X_corrupt, extras).rhs
-
-
-def _bound(model: Any, X_clean: Array, X_corrupt: Array, extras: Any) -> Theorem2Bound:
-    """Both sides, for the part of the clean data that is low-rank on both graphs."""
-    clean = np.asarray(extras.get("low_rank", X_clean), float)
-    samples, features = (
-        _lowest(matrix, count)
-        for matrix, count in zip(model.laplacians_, model.counts_, strict=True)
-    )
-    star = samples @ (samples.T @ clean @ features) @ features.T
-    return theorem2_bound(
-        model.model_.low_rank_,
-        X_corrupt,
-        star,
-        model.laplacians_[0],
-        model.laplacians_[1],
-        n_sample=model.counts_[0],
-        n_feature=model.counts_[1],
-        smoothness=model.smoothness,
-    )
-
-
-def _joined(vertices: Array, n_neighbors: int, bandwidth: Any) -> sparse.csr_array:
+def _weighted_graph(vertices: Array, n_neighbors: int, bandwidth: Any) -> sparse.csr_array:
     width = unit_bandwidth(vertices) if bandwidth == "unit" else bandwidth
     return knn_graph(vertices, n_neighbors, bandwidth=width)
-
-
-def _lowest(matrix: sparse.csr_array, count: int) -> Array:
-    """The lowest eigenvectors of a Laplacian, in columns."""
-    return np.asarray(np.linalg.eigh(matrix.toarray().astype(np.float64))[1][:, :count])
-
-
-def _covariance(X: Array) -> Array:
-    centred = X - X.mean()
-    return centred.T @ centred / len(X)
-
-
-def _eigenimages(vectors: Array, image_shape: Any) -> dict[str, Any]:
-    """Columns as images, each scaled by its largest entry, which is made positive."""
-    peaks = vectors[np.abs(vectors).argmax(axis=0), range(vectors.shape[1])]
-    return picture((vectors / peaks).T.reshape(-1, *image_shape), low=-1, high=1, zoom=2)

@@ -1,16 +1,18 @@
 """Whether the eigenvectors of a graph of the pixels are also those of the covariance."""
 
 from functools import partial
+from pathlib import Path
 
 from robustpca.bench.declarations import Claim, Source, Table, by_level
-from robustpca.bench.scores.graphs import (
-    FeatureGraph,
+from robustpca.papers.frpcag import PAPER
+from robustpca.papers.frpcag.estimators import FeatureGraph
+from robustpca.papers.frpcag.scores import (
     alignment,
-    show_coupling,
     show_covariance_eigenvectors,
+    show_covariance_in_graph,
     show_laplacian_eigenvectors,
 )
-from robustpca.bench.scores.samples import ordered_classes
+from robustpca.papers.samples import ordered_classes
 
 table = Table(
     name="frpcag_figure_2_3",
@@ -32,13 +34,12 @@ table = Table(
     shows={
         "eigenvectors of the covariance": show_covariance_eigenvectors,
         "eigenvectors of the Laplacian": show_laplacian_eigenvectors,
-        "covariance in the basis of the graph": show_coupling,
+        "covariance in the basis of the graph": show_covariance_in_graph,
     },
-    published="frpcag_figure_2_3.csv",
+    published=Path(__file__).with_suffix(".csv"),
     seeds=by_level(quick=1, default=10, full=20),
     better="higher",
-    paper="Shahid, Perraudin, Kalofolias, Puy, Vandergheynst, Fast robust PCA on graphs, IEEE J. "
-    "Sel. Topics Signal Process. 2016.",
+    paper=PAPER,
     notes=[
         "The graphs have 10 neighbours and Gaussian weights of width 1 after the scaling of the "
         "toolbox that the paper used, which are nearly equal weights: both printed values come "

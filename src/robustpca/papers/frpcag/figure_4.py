@@ -7,20 +7,19 @@ from sklearn.preprocessing import scale
 
 from robustpca import FRPCAG
 from robustpca.bench.declarations import Table, by_level
-from robustpca.bench.scores.clustering import Clustering
-from robustpca.bench.scores.graphs import OnGraphs
-from robustpca.bench.scores.samples import ordered_classes
-from robustpca.bench.scores.spectra import (
+from robustpca.papers.clustering import Clustering
+from robustpca.papers.frpcag import PAPER
+from robustpca.papers.frpcag.estimators import OnGraphs
+from robustpca.papers.frpcag.spectra import (
     block_contrast,
     n_large,
     share_of_nuclear_norm,
-    show_feature_coupling,
+    show_coupling,
     show_interaction,
-    show_sample_coupling,
     show_singular_values,
-    smooth_share_of_features,
-    smooth_share_of_samples,
+    smooth_share,
 )
+from robustpca.papers.samples import ordered_classes
 
 
 def equally_smooth(smoothness: float) -> Any:
@@ -55,14 +54,14 @@ table = Table(
         "number of large singular values": n_large,
         "share of the nuclear norm": share_of_nuclear_norm,
         "contrast of the blocks": block_contrast,
-        "share in the lowest 10 of the sample graph": smooth_share_of_samples,
-        "share in the lowest 10 of the feature graph": smooth_share_of_features,
+        "share in the lowest 10 of the sample graph": partial(smooth_share, side="samples"),
+        "share in the lowest 10 of the feature graph": partial(smooth_share, side="features"),
     },
     shows={
         "interaction of the samples": show_interaction,
-        "singular values": show_singular_values,
-        "singular vectors in the sample graph": show_sample_coupling,
-        "singular vectors in the feature graph": show_feature_coupling,
+        "singular values": partial(show_singular_values, of="after"),
+        "singular vectors in the sample graph": partial(show_coupling, side="samples"),
+        "singular vectors in the feature graph": partial(show_coupling, side="features"),
     },
     seeds=by_level(quick=1, default=3, full=10),
     x="smoothness",
@@ -74,6 +73,5 @@ table = Table(
         "A singular value is large if it is above a hundredth of the largest. The contrast is the "
         "mean magnitude of the interaction within classes over that between them.",
     ],
-    paper="Shahid, Perraudin, Kalofolias, Puy, Vandergheynst, Fast robust PCA on graphs, IEEE J. "
-    "Sel. Topics Signal Process. 2016.",
+    paper=PAPER,
 )

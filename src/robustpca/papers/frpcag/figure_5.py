@@ -7,16 +7,12 @@ from sklearn.preprocessing import StandardScaler
 
 from robustpca import FRPCAG, RPCA, RPCAG
 from robustpca.bench.declarations import Source, Table, best_of, by_level
-from robustpca.bench.scores.clustering import Clustering
-from robustpca.bench.scores.graphs import OnGraphs
-from robustpca.bench.scores.samples import ordered_classes
-from robustpca.bench.scores.spectra import (
-    n_large,
-    share_of_nuclear_norm,
-    show_singular_values,
-    show_singular_values_of_data,
-)
 from robustpca.datasets import occlude_blocks
+from robustpca.papers.clustering import Clustering
+from robustpca.papers.frpcag import PAPER
+from robustpca.papers.frpcag.estimators import OnGraphs
+from robustpca.papers.frpcag.spectra import n_large, share_of_nuclear_norm, show_singular_values
+from robustpca.papers.samples import ordered_classes
 
 standard = ("standard", StandardScaler())
 by_labels = partial(best_of, chosen_by="the labels")
@@ -71,8 +67,8 @@ table = Table(
         "share of the nuclear norm": share_of_nuclear_norm,
     },
     shows={
-        "singular values": show_singular_values,
-        "singular values of the data": show_singular_values_of_data,
+        "singular values": partial(show_singular_values, of="after"),
+        "singular values of the data": partial(show_singular_values, of="before"),
     },
     senses={"number of large singular values": "neither", "share of the nuclear norm": "neither"},
     seeds=by_level(quick=1, default=5, full=10),
@@ -83,6 +79,5 @@ table = Table(
         "score of its own. With blocks most errors on ORL are above 0.5 for all three methods, "
         "so that the choice says little there.",
     ],
-    paper="Shahid, Perraudin, Kalofolias, Puy, Vandergheynst, Fast robust PCA on graphs, IEEE J. "
-    "Sel. Topics Signal Process. 2016.",
+    paper=PAPER,
 )

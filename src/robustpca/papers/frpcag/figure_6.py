@@ -8,15 +8,13 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from robustpca import FRPCAG, GLPCA, GNMF, MMF, RPCA, RPCAG, LaplacianEigenmaps, NCut
 from robustpca.bench.declarations import Claim, Source, Table, best_of, by_level
-from robustpca.bench.scores.clustering import Clustering, singular_vectors
-from robustpca.bench.scores.graphs import OnCleanGraphs, OnGraphs
-from robustpca.bench.scores.samples import ordered_classes
 from robustpca.datasets import drop_pixels, occlude_blocks
+from robustpca.papers.approximations import singular_vectors
+from robustpca.papers.clustering import Clustering
+from robustpca.papers.frpcag import PAPER
+from robustpca.papers.frpcag.estimators import OnCleanGraphs, OnGraphs
+from robustpca.papers.samples import ordered_classes
 
-PAPER = (
-    "Shahid, Perraudin, Kalofolias, Puy, Vandergheynst, Fast robust PCA on graphs, IEEE J. Sel. "
-    "Topics Signal Process. 2016."
-)
 BLOCKS = {f"blocks {100 * a:.0f} %": partial(occlude_blocks, area=a) for a in (0.15, 0.25, 0.4)}
 MISSING = {f"missing {100 * q:.0f} %": partial(drop_pixels, share=q) for q in (0.1, 0.2, 0.3, 0.4)}
 RANKS = by_level(quick=[10], default=[8, 16, 32, 64], full=[2**i for i in range(1, 8)])
@@ -97,9 +95,9 @@ GRAPHS = {
     ),
 }
 SCORES = {
-    "smallest error of ten runs": Clustering(take="smallest", of=singular_vectors),
+    "smallest error of ten runs": Clustering(take=min, of=singular_vectors),
     "clustering error": Clustering(of=singular_vectors),
-    "smallest error of ten runs, low-rank part": Clustering(take="smallest"),
+    "smallest error of ten runs, low-rank part": Clustering(take=min),
     "clustering error, low-rank part": Clustering(),
 }
 NOTES = [

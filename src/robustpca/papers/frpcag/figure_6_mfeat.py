@@ -3,17 +3,17 @@
 from functools import partial
 
 from robustpca.bench.declarations import Claim, Table, by_level
-from robustpca.bench.scores.samples import without_view
-from robustpca.bench.tables.frpcag_figure_6 import (
+from robustpca.papers.frpcag import PAPER
+from robustpca.papers.frpcag.figure_6 import (
     CONTROLS,
     FACTORISATIONS,
     GRAPHS,
     MISSING,
     NOTES,
     NUCLEAR,
-    PAPER,
     SCORES,
 )
+from robustpca.papers.frpcag.samples import without_view
 
 table = Table(
     name="frpcag_figure_6_mfeat",

@@ -8,11 +8,13 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from robustpca import FRPCAG, GLPCA, GNMF, MMF, RPCA, RPCAG, LaplacianEigenmaps
 from robustpca.bench.declarations import Claim, Table, by_level
-from robustpca.bench.scores.clustering import Clustering, separation
-from robustpca.bench.scores.graphs import OnGraphs
-from robustpca.bench.scores.samples import ordered_classes
-from robustpca.bench.scores.spectra import show_plane
 from robustpca.datasets import drop_pixels
+from robustpca.papers.approximations import show_plane
+from robustpca.papers.clustering import Clustering
+from robustpca.papers.frpcag import PAPER
+from robustpca.papers.frpcag.estimators import OnGraphs
+from robustpca.papers.frpcag.scores import separation
+from robustpca.papers.samples import ordered_classes
 
 unit_norm = ("unit norm", Normalizer())
 standard = ("standard", StandardScaler())
@@ -49,8 +51,7 @@ table = Table(
     shows={"the plane": show_plane},
     senses={"silhouette of the digits": "higher"},
     seeds=by_level(quick=1, default=5, full=10),
-    paper="Shahid, Perraudin, Kalofolias, Puy, Vandergheynst, Fast robust PCA on graphs, IEEE J. "
-    "Sel. Topics Signal Process. 2016.",
+    paper=PAPER,
     notes=[
         "The paper shows points and gives no number. The silhouette of the two digits and the "
         "error of k-means say how far apart they are.",

@@ -4,16 +4,17 @@ from functools import partial
 
 from robustpca import FRPCAG, RPCA, RPCAG
 from robustpca.bench.declarations import Claim, Source, Table, by_level
-from robustpca.bench.scores.background import (
+from robustpca.datasets import make_video
+from robustpca.papers.frpcag import PAPER
+from robustpca.papers.frpcag.background import (
     background_rmse,
-    foreground_f_measure,
     motion_left,
     show_background,
     show_foreground,
     show_frame,
 )
-from robustpca.bench.scores.graphs import seconds_in_all
-from robustpca.datasets import make_video
+from robustpca.papers.scores import seconds_of_fit
+from robustpca.papers.video import foreground
 
 NAMES = {
     "restaurant": "i2r_bootstrap",
@@ -49,9 +50,9 @@ table = Table(
     },
     score={
         "motion left in the background": motion_left,
-        "seconds": seconds_in_all,
+        "seconds": seconds_of_fit,
         "error of the background in grey levels": background_rmse,
-        "F-measure of the foreground": foreground_f_measure,
+        "F-measure of the foreground": partial(foreground, measure="f_measure"),
     },
     shows={
         "frame": show_frame,
@@ -59,8 +60,7 @@ table = Table(
         "moving": show_foreground,
     },
     seeds=by_level(quick=1, default=3, full=5),
-    paper="Shahid, Perraudin, Kalofolias, Puy, Vandergheynst, Fast robust PCA on graphs, IEEE J. "
-    "Sel. Topics Signal Process. 2016.",
+    paper=PAPER,
     time_limit=by_level(quick=120, default=900, full=14400),
     notes=[
         "The paper shows one frame of three videos of 1000 frames and gives no number but the "

@@ -1,13 +1,15 @@
 """Time of FRPCAG on millions of rows."""
 
 from functools import partial
+from pathlib import Path
 
 from robustpca import FRPCAG
 from robustpca.bench.declarations import Table, by_level
-from robustpca.bench.scores.graphs import OnGraphs
-from robustpca.bench.scores.samples import busy_airports
-from robustpca.bench.tables.frpcag_table_5 import PAPER, SCORES
 from robustpca.datasets import make_graph_clusters
+from robustpca.papers.frpcag import PAPER
+from robustpca.papers.frpcag.estimators import OnGraphs
+from robustpca.papers.frpcag.samples import busy_airports
+from robustpca.papers.frpcag.table_5 import SCORES
 
 SYNTHETIC = partial(make_graph_clusters, n_features=68, n_clusters=20, random_state=0)
 
@@ -32,7 +34,7 @@ table = Table(
     ),
     methods={"FRPCAG": OnGraphs(FRPCAG(standardize=False))},
     score=SCORES,
-    published="frpcag_table_5_census.csv",
+    published=Path(__file__).with_suffix(".csv"),
     seeds=1,
     paper=PAPER,
     time_limit=by_level(quick=120, default=1200, full=14400),

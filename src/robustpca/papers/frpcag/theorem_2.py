@@ -3,15 +3,11 @@
 from functools import partial
 
 from robustpca.bench.declarations import Source, Table, by_level
-from robustpca.bench.scores.graphs import (
-    Theorem2Fit,
-    bound_left,
-    bound_ratio,
-    bound_right,
-    printed_ratio,
-)
-from robustpca.bench.scores.samples import waves_of_error
 from robustpca.datasets import make_graph_clusters
+from robustpca.papers.frpcag import PAPER
+from robustpca.papers.frpcag.estimators import Theorem2Fit
+from robustpca.papers.frpcag.samples import waves_of_error
+from robustpca.papers.frpcag.scores import bound_left, bound_ratio, bound_right, printed_ratio
 
 table = Table(
     name="frpcag_theorem_2",
@@ -40,8 +36,7 @@ table = Table(
         "left as printed over right": printed_ratio,
     },
     seeds=by_level(quick=1, default=5, full=10),
-    paper="Shahid, Perraudin, Kalofolias, Puy, Vandergheynst, Fast robust PCA on graphs, IEEE J. "
-    "Sel. Topics Signal Process. 2016.",
+    paper=PAPER,
     notes=[
         "The bound holds where the first ratio is at most 1. It is for the part of the clean data "
         "in the span of the lowest eigenvectors of both graphs, 6 and 5 of them for the clusters; "

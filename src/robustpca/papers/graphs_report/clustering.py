@@ -7,13 +7,11 @@ from sklearn.metrics import adjusted_rand_score
 
 from robustpca import GLPCA, RGLPCA, RPCA, RPCAG
 from robustpca.bench.declarations import Claim, Source, Table, best_of, by_level
-from robustpca.bench.scores.clustering import (
-    Clustering,
-    approximation,
-    mutual_information,
-)
-from robustpca.bench.scores.times import seconds_of_fit
 from robustpca.datasets import make_graph_clusters
+from robustpca.papers.approximations import approximation
+from robustpca.papers.clustering import Clustering, mutual_information
+from robustpca.papers.graphs_report import PAPER
+from robustpca.papers.scores import seconds_of_fit
 
 SIZES = by_level(quick=[10, 40], default=[10, 20, 40], full=[5, 10, 20, 30, 40, 50])
 SHARES = by_level(quick=[0.1, 0.9], default=[0.1, 0.5, 0.9], full=[0.1, 0.3, 0.5, 0.7, 0.9])
@@ -64,8 +62,7 @@ table = Table(
     seeds=by_level(quick=1, default=10, full=20),
     time_limit=by_level(quick=120.0, default=600.0, full=3600.0),
     repeats=2,
-    paper="Ezzechi, Lutt, Robust principal component analysis on graphs, report of a project at "
-    "ENS Paris-Saclay.",
+    paper=PAPER,
     notes=[
         "The section of results of the report is empty: nothing was published to compare with, "
         "and no number of components, share of the graph or smoothness is stated. They are "

@@ -6,16 +6,16 @@ from sklearn.decomposition import PCA
 
 from robustpca import GLPCA, RGLPCA, RPCA, RPCAG
 from robustpca.bench.declarations import Claim, Table, best_of, by_level
-from robustpca.bench.scores.recovery import (
+from robustpca.datasets import occlude_blocks
+from robustpca.papers.graphs_report import PAPER
+from robustpca.papers.graphs_report.samples import one_face, planted_images
+from robustpca.papers.graphs_report.scores import (
     before_and_after,
     error_hidden,
     error_visible,
-    faces_of,
-    one_face,
-    planted_images,
     squared_error,
 )
-from robustpca.datasets import occlude_blocks
+from robustpca.papers.samples import ordered_classes
 
 # The largest that 20 images can give.
 SIZES = by_level(quick=[3, 18], default=[3, 10, 18], full=[1, 2, 3, 5, 10, 18])
@@ -26,9 +26,9 @@ table = Table(
     title="Robust PCA on graphs, report: faces recovered from under a black block",
     datasets={
         "CMU PIE": by_level(
-            quick=partial(faces_of, n_persons=10, n_images=10),
-            default=partial(faces_of, n_persons=20),
-            full=faces_of,
+            quick=partial(ordered_classes, "pie", 10, 10, spaced=True),
+            default=partial(ordered_classes, "pie", 20, 20, spaced=True),
+            full=partial(ordered_classes, "pie", 40, 20, spaced=True),
         ),
         "CMU PIE, one person": one_face,
         "planted": by_level(
@@ -63,8 +63,7 @@ table = Table(
     shows={"clean, corrupted, recovered": before_and_after},
     seeds=by_level(quick=1, default=10, full=40),
     time_limit=by_level(quick=120.0, default=600.0, full=1800.0),
-    paper="Ezzechi, Lutt, Robust principal component analysis on graphs, report of a project at "
-    "ENS Paris-Saclay.",
+    paper=PAPER,
     notes=[
         "The section of results of the report is empty: nothing was published to compare with, "
         "and no number of components, share of the graph or smoothness is stated. They are "

@@ -1,18 +1,17 @@
 """Clusters found in reconstructions of occluded faces, against the size of the subspace."""
 
-from functools import partial
+from statistics import fmean
 
 from sklearn.decomposition import PCA
 
 from robustpca import GLRAM, PCAAN, PCAOM, R2DPCA
 from robustpca.bench.declarations import Claim, Source, Table, best_of, by_level
-from robustpca.bench.scores.clustering import Clustering
-from robustpca.bench.scores.errors import unit_pixels
-from robustpca.bench.scores.luck import accuracy_spread
-from robustpca.bench.tables import pcaan_table_2
 from robustpca.metrics import clustering_accuracy
+from robustpca.papers.clustering import Clustering, spread
+from robustpca.papers.pcaan import PAPER, table_2
+from robustpca.papers.pcaan.scores import unit_pixels
 
-FACES = pcaan_table_2.table.datasets
+FACES = table_2.table.datasets
 
 table = Table(
     name="pcaan_figure_1",
@@ -23,7 +22,7 @@ table = Table(
         full=FACES,
     ),
     prepare=unit_pixels,
-    corruption=pcaan_table_2.table.corruption["0.2"],
+    corruption=table_2.table.corruption["0.2"],
     methods={
         "PCA-AN": lambda side: PCAAN(side**2, n_active=0.85),
         "GLRAM": lambda side: GLRAM((side, side)),
@@ -41,14 +40,14 @@ table = Table(
     },
     vary={"side": by_level(quick=[4, 12], default=[4, 8, 12, 16], full=list(range(3, 18)))},
     score={
-        "accuracy, mean of 50 runs": Clustering(clustering_accuracy, "mean", n_runs=50),
-        "spread of single runs": partial(accuracy_spread, n_runs=50),
+        "accuracy, mean of 50 runs": Clustering(clustering_accuracy, fmean, n_runs=50),
+        "spread of single runs": Clustering(clustering_accuracy, spread, n_runs=50),
     },
     better="higher",
     x="side",
     senses={"spread of single runs": "neither"},
     seeds=by_level(quick=1, default=5, full=10),
-    paper=pcaan_table_2.table.paper,
+    paper=PAPER,
     claims=[
         Claim(
             text=f"{name} clusters better than GLRAM.",

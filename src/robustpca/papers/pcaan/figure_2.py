@@ -2,23 +2,23 @@
 
 from robustpca import PCAAN
 from robustpca.bench.declarations import Table, by_level
-from robustpca.bench.scores.errors import (
+from robustpca.papers.pcaan import PAPER, table_2
+from robustpca.papers.pcaan.scores import (
     mean_error,
     mean_error_observed,
     unit_pixels,
     weighted_error,
     weighted_error_observed,
 )
-from robustpca.bench.tables import pcaan_table_2
 
 SHARES = [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
 
 table = Table(
     name="pcaan_figure_2",
     title="PCA-AN, Figure 2: error against the share of active samples",
-    datasets={name: pcaan_table_2.table.datasets[name] for name in ("AT&T", "FERET")},
+    datasets={name: table_2.table.datasets[name] for name in ("AT&T", "FERET")},
     prepare=unit_pixels,
-    corruption=pcaan_table_2.table.corruption["0.2"],
+    corruption=table_2.table.corruption["0.2"],
     methods={"PCA-AN": PCAAN(90)},
     vary={"n_active": by_level(quick=SHARES[::3], default=SHARES, full=SHARES)},
     score={
@@ -29,7 +29,7 @@ table = Table(
     },
     x="n_active",
     seeds=by_level(quick=1, default=10, full=50),
-    paper=pcaan_table_2.table.paper,
+    paper=PAPER,
     notes=[
         "The published values are only in a picture.",
         "The paper finds the error steady up to 0.8, the share of clean images, and rising "

@@ -1,12 +1,15 @@
 """Reconstruction errors of six methods on faces, as they are and with a fifth occluded."""
 
 from functools import partial
+from pathlib import Path
 
 from sklearn.decomposition import PCA
 
 from robustpca import GLRAM, PCAAN, PCAOM, R2DPCA
 from robustpca.bench.declarations import Claim, Source, Table, best_of, by_level
-from robustpca.bench.scores.errors import (
+from robustpca.datasets import occlude_randomly
+from robustpca.papers.pcaan import PAPER
+from robustpca.papers.pcaan.scores import (
     error_without_mean,
     mean_error,
     mean_error_observed,
@@ -14,7 +17,6 @@ from robustpca.bench.scores.errors import (
     weighted_error,
     weighted_error_observed,
 )
-from robustpca.datasets import occlude_randomly
 
 THRESHOLDS = [10.0, 20.0, 30.0, 40.0, 50.0]
 
@@ -51,9 +53,9 @@ table = Table(
         "error, own weights": weighted_error,
         "error": mean_error,
     },
-    published="pcaan_table_2.csv",
+    published=Path(__file__).with_suffix(".csv"),
     seeds=by_level(quick=1, default=10, full=50),
-    paper="Zhang, Tong, Robust principal component analysis with adaptive neighbors, NeurIPS 2019.",
+    paper=PAPER,
     claims=[
         Claim(
             text="PCA-AN has the smallest error on occluded images.",

@@ -1,13 +1,14 @@
 """Seconds that four methods take for fifty passes over faces."""
 
+from pathlib import Path
+
 from robustpca import GLRAM, PCAAN, PCAOM, R2DPCA
 from robustpca.bench.declarations import Claim, Table, by_level
-from robustpca.bench.scores.errors import unit_pixels
-from robustpca.bench.scores.fits import passes, seconds_per_pass
-from robustpca.bench.scores.times import seconds_of_fit
-from robustpca.bench.tables import pcaan_table_2
+from robustpca.papers.pcaan import PAPER, table_2
+from robustpca.papers.pcaan.scores import seconds_per_pass, unit_pixels
+from robustpca.papers.scores import passes, seconds_of_fit
 
-FACES = pcaan_table_2.table.datasets
+FACES = table_2.table.datasets
 
 table = Table(
     name="pcaan_table_3",
@@ -27,11 +28,11 @@ table = Table(
         "passes": passes,
         "seconds per pass": seconds_per_pass,
     },
-    published="pcaan_table_3.csv",
+    published=Path(__file__).with_suffix(".csv"),
     repeats=2,
     senses={"passes": "neither"},
     seeds=by_level(quick=1, default=3, full=10),
-    paper=pcaan_table_2.table.paper,
+    paper=PAPER,
     claims=[
         Claim(text="GLRAM is the fastest, since it fits no mean.", method="GLRAM"),
         Claim(text="PCA-AN is faster than R2DPCA.", method="PCA-AN", against=["R2DPCA"]),
