@@ -13,6 +13,7 @@ from robustpca import FRPCAG
 from robustpca.diagnostics import theorem2_smoothness
 from robustpca.engine.linalg import Array
 from robustpca.parts.graphs import grid_graph, knn_graph, laplacian
+from robustpca.solvers.splitting import observed_norm
 
 __all__ = ["SIDES", "FeatureGraph", "OnCleanGraphs", "OnGraphs", "Theorem2Fit", "unit_bandwidth"]
 
@@ -266,7 +267,7 @@ class Theorem2Fit(BaseEstimator):
             self.laplacians_[0], self.laplacians_[1], *self.counts_, self.smoothness
         )
         # The method takes its weights for data of unit size.
-        unit = float(np.linalg.norm(X)) / X.size**0.5
+        unit = observed_norm(X) / X.size**0.5
         self.model_ = FRPCAG(
             sample_smoothness=unit * self.weights_[0],
             feature_smoothness=unit * self.weights_[1],
