@@ -1,3 +1,4 @@
+import subprocess
 import sys
 import tomllib
 from dataclasses import replace
@@ -9,7 +10,7 @@ from sklearn.decomposition import PCA
 
 from robustpca.bench.store import read_rows
 from robustpca.cli import app
-from robustpca.cli.bench import run_bench
+from robustpca.cli.bench import commands, run_bench
 from robustpca.cli.compare import run_compare
 from robustpca.cli.data import fetch_data, show_data
 from robustpca.cli.demo import show_demo
@@ -135,6 +136,7 @@ def test_a_report_can_be_made_again_from_rows(call, tmp_path, monkeypatch):
     code, out, _ = call(run_bench, ["digits"], "quick", None, tmp_path, 1, False)
     assert code == 0
     first = (tmp_path / "report.html").read_text("utf-8")
+    assert "<code>robustpca bench digits --quick</code>" in first
     (tmp_path / "digits.tex").unlink()
     for names in ([], ["digits"]):
         code, out, _ = call(make_report, names, "quick", None, tmp_path, tmp_path / "again.html")
@@ -279,6 +281,20 @@ class TestTyper:
     def test_unknown_options_and_wrong_numbers_end_with_code_2(self, invoke, table):
         assert invoke("compare", table, "--nonsense").exit_code == 2
         assert invoke("compare", table, "--jobs", 0).exit_code == 2
+
+
+def test_the_package_runs_as_a_program():
+    pytest.importorskip("typer")
+    command = [sys.executable, "-m", "robustpca", "bench", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "Run the tables of the papers" in done.stdout
+
+
+def test_the_command_that_repeats_a_table_has_level_and_seeds():
+    table = all_tables()["digits"]
+    assert commands([table], "default", None) == {"digits": "robustpca bench digits"}
+    again = "robustpca bench digits --quick --seeds 3"
+    assert commands([table], "quick", 3) == {"digits": again}
 
 
 def test_the_console_script_is_declared():

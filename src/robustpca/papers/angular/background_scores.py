@@ -3,14 +3,14 @@
 from functools import partial
 
 import numpy as np
-from sklearn.decomposition import PCA
 
-from robustpca import EMPCA, RPCA, AngularEmbedding, GrassmannAverage
+from robustpca import AngularEmbedding
 from robustpca.bench.declarations import Claim, Source, Table, best_of, by_level
 from robustpca.datasets import make_video
 from robustpca.papers.angular import PAPER
 from robustpca.papers.angular.estimators import PixelMedian
 from robustpca.papers.angular.images import background_error, ghost_error, triptych
+from robustpca.papers.angular.methods import compared_methods
 from robustpca.papers.angular.samples import SomeSamples
 from robustpca.papers.video import foreground
 
@@ -33,11 +33,7 @@ table = Table(
     },
     methods={
         "pixel median": PixelMedian(),
-        "PCA": PCA(5),
-        "EM PCA": EMPCA(5, tol=1e-4),
-        "Inexact ALM": RPCA(solver="ialm"),
-        "TGA": GrassmannAverage(5, trim=0.5, tol=1e-4),
-        "AE": AngularEmbedding(5),
+        **compared_methods(5),
         "AE from the mean": AngularEmbedding(5, center="mean"),
         "TAE": best_of(
             AngularEmbedding(5, max_angle=np.pi / 3),

@@ -2,13 +2,8 @@
 
 from functools import partial
 
-from sklearn.decomposition import PCA
-from sklearn.ensemble import HistGradientBoostingClassifier
-
-from robustpca import EMPCA, AngularEmbedding, GrassmannAverage, RVFLClassifier
 from robustpca.bench.declarations import Claim, Source, Table, by_level
-from robustpca.papers.angular import PAPER
-from robustpca.papers.angular.classification import accuracy
+from robustpca.papers.angular import PAPER, table_2
 from robustpca.papers.angular.samples import split
 
 FEW = partial(split, source=Source("digits", n_samples=600), unit_range=True)
@@ -18,19 +13,9 @@ table = Table(
     name="angular_digits",
     title="AE, protocol of Table 2 on digits: mean accuracy (%) on 10, 20, ... components",
     datasets={"digits": by_level(quick=FEW, default=ALL, full=ALL)},
-    methods={
-        "PCA": PCA(svd_solver="full"),
-        "EM PCA": EMPCA(tol=1e-4),
-        "TGA": GrassmannAverage(trim=0.5, tol=1e-4),
-        "AE": AngularEmbedding(),
-    },
+    methods=table_2.table.methods,
     vary={"n_components": by_level(quick=[20], default=[60], full=[60])},
-    score={
-        "RVFL": partial(accuracy, classifier=RVFLClassifier(50), step=10),
-        "boosted trees": partial(
-            accuracy, classifier=HistGradientBoostingClassifier(early_stopping=True), step=10
-        ),
-    },
+    score=table_2.table.score,
     seeds=by_level(quick=1, default=10, full=20),
     better="higher",
     paper=PAPER,
@@ -42,9 +27,9 @@ table = Table(
         Claim(
             text="AE has a better mean accuracy than the others on any data.",
             method="AE",
-            against=("PCA", "EM PCA", "TGA"),
+            against=table_2.RIVALS,
             score=score,
         )
-        for score in ("RVFL", "boosted trees")
+        for score in table_2.table.score
     ],
 )

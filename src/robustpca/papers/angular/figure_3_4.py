@@ -3,13 +3,13 @@
 from functools import partial
 
 import numpy as np
-from sklearn.decomposition import PCA
 
-from robustpca import EMPCA, RPCA, AngularEmbedding, GrassmannAverage
+from robustpca import AngularEmbedding
 from robustpca.bench.declarations import Claim, Source, Table, by_level
 from robustpca.datasets import make_video
 from robustpca.papers.angular import PAPER
 from robustpca.papers.angular.images import median_distance, percent_kept, triptych
+from robustpca.papers.angular.methods import compared_methods
 
 
 def video(name: str, size: tuple[int, int]) -> object:
@@ -29,11 +29,7 @@ table = Table(
         "synthetic": by_level(quick=partial(make_video, 100), default=make_video, full=make_video),
     },
     methods={
-        "PCA": PCA(5),
-        "EM PCA": EMPCA(5, tol=1e-4),
-        "Inexact ALM": RPCA(solver="ialm"),
-        "TGA": GrassmannAverage(5, trim=0.5, tol=1e-4),
-        "AE": AngularEmbedding(5),
+        **compared_methods(5),
         "TAE, 60 degrees": AngularEmbedding(5, max_angle=np.pi / 3),
         "TAE, 70 degrees": AngularEmbedding(5, max_angle=7 * np.pi / 18),
     },

@@ -3,9 +3,8 @@
 from functools import partial
 
 import numpy as np
-from sklearn.decomposition import PCA
 
-from robustpca import EMPCA, RPCA, AngularEmbedding, GrassmannAverage
+from robustpca import AngularEmbedding
 from robustpca.bench.declarations import Claim, Table, by_level
 from robustpca.datasets import occlude_blocks
 from robustpca.papers.angular import PAPER
@@ -16,6 +15,7 @@ from robustpca.papers.angular.images import (
     shadow_gain,
     triptych,
 )
+from robustpca.papers.angular.methods import compared_methods
 from robustpca.papers.samples import ordered_classes
 
 HALF_SIZE = partial(ordered_classes, "yaleb_5subjects", size=(96, 84))
@@ -30,11 +30,7 @@ table = Table(
     ),
     corruption={"as they are": None, "covered": partial(occlude_blocks, area=0.1, samples=0.5)},
     methods={
-        "PCA": PCA(9),
-        "EM PCA": EMPCA(9, tol=1e-4),
-        "Inexact ALM": RPCA(solver="ialm"),
-        "TGA": GrassmannAverage(9, trim=0.5, tol=1e-4),
-        "AE": AngularEmbedding(9),
+        **compared_methods(9),
         "TAE, 50 degrees": AngularEmbedding(9, max_angle=5 * np.pi / 18),
         "TAE, 60 degrees": AngularEmbedding(9, max_angle=np.pi / 3),
     },

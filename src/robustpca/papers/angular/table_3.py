@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import PCA
 
-from robustpca import EMPCA, RPCA, AngularEmbedding, GrassmannAverage
+from robustpca import AngularEmbedding
 from robustpca.bench.declarations import Claim, Source, Table, by_level
 from robustpca.datasets import make_video
 from robustpca.papers.angular import PAPER
+from robustpca.papers.angular.methods import compared_methods
 from robustpca.papers.scores import seconds_of_fit
 
 SLOW = ("EM PCA", "Inexact ALM", "TGA")
@@ -37,11 +37,7 @@ CLAIMS = [
 def timed_methods(n_components: int) -> dict[str, Any]:
     """The methods of the table, with so many components."""
     return {
-        "PCA": PCA(n_components),
-        "EM PCA": EMPCA(n_components, tol=1e-4),
-        "Inexact ALM": RPCA(solver="ialm"),
-        "TGA": GrassmannAverage(n_components, trim=0.5, tol=1e-4),
-        "AE": AngularEmbedding(n_components),
+        **compared_methods(n_components),
         "AE from the mean": AngularEmbedding(n_components, center="mean"),
         "TAE": AngularEmbedding(n_components, max_angle=np.pi / 3),
     }

@@ -3,19 +3,17 @@
 from functools import partial
 
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 
 from robustpca import FRPCAG, RPCA, RPCAG
-from robustpca.bench.declarations import Source, Table, best_of, by_level
+from robustpca.bench.declarations import Source, Table, by_level
 from robustpca.datasets import occlude_blocks
 from robustpca.papers.clustering import Clustering
 from robustpca.papers.frpcag import PAPER
 from robustpca.papers.frpcag.estimators import OnGraphs
+from robustpca.papers.frpcag.figure_6 import by_labels, standard
 from robustpca.papers.frpcag.spectra import n_large, share_of_nuclear_norm, show_singular_values
 from robustpca.papers.samples import ordered_classes
 
-standard = ("standard", StandardScaler())
-by_labels = partial(best_of, chosen_by="the labels")
 SPARSITIES = by_level(
     quick=[0.6], default=[0.5, 1.0, 1.5], full=[0.125, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0]
 )

@@ -4,7 +4,6 @@ from functools import partial
 
 from sklearn.decomposition import NMF, PCA
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
 
 from robustpca import FRPCAG, GLPCA, GNMF, MMF, RPCA, RPCAG, LaplacianEigenmaps
 from robustpca.bench.declarations import Claim, Table, by_level
@@ -13,11 +12,10 @@ from robustpca.papers.approximations import show_plane
 from robustpca.papers.clustering import Clustering
 from robustpca.papers.frpcag import PAPER
 from robustpca.papers.frpcag.estimators import OnGraphs
+from robustpca.papers.frpcag.figure_6 import standard, unit_norm
 from robustpca.papers.frpcag.scores import separation
 from robustpca.papers.samples import ordered_classes
 
-unit_norm = ("unit norm", Normalizer())
-standard = ("standard", StandardScaler())
 frpcag = FRPCAG(2, standardize=False, sample_smoothness=10, feature_smoothness=10)
 
 table = Table(

@@ -1,6 +1,6 @@
 """Scores of the FRPCAG paper: time for graphs, alignment with the covariance, Theorem 2."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -14,9 +14,7 @@ from robustpca.papers.frpcag.estimators import SIDES
 
 __all__ = [
     "alignment",
-    "bound_left",
-    "bound_ratio",
-    "bound_right",
+    "bound",
     "graph_seconds",
     "printed_ratio",
     "seconds_after_graphs",
@@ -72,20 +70,20 @@ def show_covariance_in_graph(model: Any, X_clean: Array, X_corrupt: Array) -> di
     return picture(10 * np.log10(np.maximum(gram / gram.max(), 1e-9)), low=-50, high=0)
 
 
-def bound_ratio(model: Any, X_clean: Array, X_corrupt: Array, extras: Any) -> float:
-    """Left side of Theorem 2 over its right side: at most 1."""
-    bound = _bound(model, X_clean, X_corrupt, extras)
-    return bound.lhs / bound.rhs
+def bound(
+    model: Any,
+    X_clean: Array,
+    X_corrupt: Array,
+    extras: Any,
+    side: Literal["left", "right", "ratio"] = "ratio",
+) -> float:
+    """Left or right side of Theorem 2, or their ratio, which is at most 1.
 
-
-def bound_left(model: Any, X_clean: Array, X_corrupt: Array, extras: Any) -> float:
-    """Left side of Theorem 2: misfit and roughness of the low-rank part."""
-    return _bound(model, X_clean, X_corrupt, extras).lhs
-
-
-def bound_right(model: Any, X_clean: Array, X_corrupt: Array, extras: Any) -> float:
-    """Right side of Theorem 2: size of the corruption and gaps of the eigenvalues."""
-    return _bound(model, X_clean, X_corrupt, extras).rhs
+    On the left are misfit and roughness of the low-rank part, on the right are the size of the
+    corruption and gaps of the eigenvalues.
+    """
+    found = _bound(model, X_clean, X_corrupt, extras)
+    return {"left": found.lhs, "right": found.rhs, "ratio": found.lhs / found.rhs}[side]
 
 
 def printed_ratio(model: Any, X_clean: Array, X_corrupt: Array, extras: Any) -> float:

@@ -7,7 +7,7 @@ from robustpca.datasets import make_graph_clusters
 from robustpca.papers.frpcag import PAPER
 from robustpca.papers.frpcag.estimators import Theorem2Fit
 from robustpca.papers.frpcag.samples import waves_of_error
-from robustpca.papers.frpcag.scores import bound_left, bound_ratio, bound_right, printed_ratio
+from robustpca.papers.frpcag.scores import bound, printed_ratio
 
 table = Table(
     name="frpcag_theorem_2",
@@ -30,9 +30,9 @@ table = Table(
         ),
     },
     score={
-        "left over right": bound_ratio,
-        "left": bound_left,
-        "right": bound_right,
+        "left over right": bound,
+        "left": partial(bound, side="left"),
+        "right": partial(bound, side="right"),
         "left as printed over right": printed_ratio,
     },
     seeds=by_level(quick=1, default=5, full=10),

@@ -20,9 +20,7 @@ from robustpca.papers.frpcag.estimators import (
 from robustpca.papers.frpcag.samples import waves_of_error
 from robustpca.papers.frpcag.scores import (
     alignment,
-    bound_left,
-    bound_ratio,
-    bound_right,
+    bound,
     graph_seconds,
     printed_ratio,
     seconds_after_graphs,
@@ -182,8 +180,8 @@ def test_the_bound_of_the_theorem_holds_on_fitted_models():
     data = make_graph_clusters(60, 30, n_clusters=3, n_feature_clusters=3, random_state=0)
     model = Theorem2Fit(3, 3, smoothness=0.5, n_neighbors=5).fit(data.X)
     args = model, data.X, data.X, data.extras
-    assert bound_ratio(*args) == pytest.approx(bound_left(*args) / bound_right(*args))
-    assert 0 < bound_ratio(*args) <= 1
+    assert bound(*args) == pytest.approx(bound(*args, "left") / bound(*args, "right"))
+    assert 0 < bound(*args) <= 1
     # The weights in the units of the data are those of the theorem, and those of the fit.
     for matrix, count, weight in zip(model.laplacians_, model.counts_, model.weights_, strict=True):
         assert weight == pytest.approx(0.5 / np.linalg.eigvalsh(dense(matrix))[count])
@@ -195,9 +193,9 @@ def test_the_printed_form_differs_by_its_weights_alone():
     data = make_graph_clusters(60, 30, n_clusters=3, n_feature_clusters=3, random_state=0)
     model = Theorem2Fit(3, 3, smoothness=0.5, n_neighbors=5).fit(data.X)
     args = model, data.X, data.X, data.extras
-    assert printed_ratio(*args) != pytest.approx(bound_ratio(*args))
+    assert printed_ratio(*args) != pytest.approx(bound(*args))
     model.weights_ = (0.5, 0.5)
-    assert printed_ratio(*args) == pytest.approx(bound_ratio(*args))
+    assert printed_ratio(*args) == pytest.approx(bound(*args))
 
 
 def test_a_graph_in_more_parts_raises_the_number_of_eigenvectors():
@@ -210,5 +208,5 @@ def test_waves_contradict_the_printed_form_and_not_the_proved_one():
     data = waves_of_error(60, 12)
     model = Theorem2Fit(1, 1, smoothness=1.0).fit(data.X)
     assert model.counts_ == (1, 1)
-    assert bound_ratio(model, data.X, data.X, data.extras) <= 1
+    assert bound(model, data.X, data.X, data.extras) <= 1
     assert printed_ratio(model, data.X, data.X, data.extras) > 2
