@@ -4,7 +4,7 @@ from pathlib import Path
 
 import robustpca
 from robustpca import datasets, metrics
-from robustpca.testing import all_estimators
+from robustpca.models import all_estimators
 
 # The API pages find methods by themselves, so the page that lists them is written here.
 names = sorted({*all_estimators(), "sparsity_path", "smoothness_path"})

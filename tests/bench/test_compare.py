@@ -6,7 +6,7 @@ from robustpca import PCAOM
 from robustpca.bench import run
 from robustpca.bench.compare import File, comparison, find_corruption, find_method
 from robustpca.datasets import occlude_blocks
-from robustpca.testing import all_methods
+from robustpca.models import all_methods
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import robustpca
 from robustpca import EPCA, PCAOM
 from robustpca.bench import best_of, by_level, method
 from robustpca.bench.declarations import asked_for
-from robustpca.bench.scores.errors import mean_error, unit_pixels
 from robustpca.datasets import occlude_blocks, reset_entries
+from robustpca.papers.pcaan.scores import mean_error, unit_pixels
 
 
 def values(cells, name):

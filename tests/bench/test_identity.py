@@ -20,10 +20,10 @@ from robustpca.bench.identity import (
     machine,
     versions,
 )
-from robustpca.bench.scores.errors import mean_error
-from robustpca.bench.scores.recovery import recovered
-from robustpca.bench.scores.video import f_measure
 from robustpca.datasets import reset_entries
+from robustpca.papers.angular.images import background_error
+from robustpca.papers.approximations import recovered
+from robustpca.papers.pcaan.scores import mean_error
 from robustpca.parts.losses import HuberLoss
 
 
@@ -118,14 +118,14 @@ def test_scores_of_tables_count_one_by_one():
 
 
 def test_a_score_counts_with_the_scores_that_it_uses(monkeypatch):
-    before = code_behind(describe([f_measure]))[f_measure.__module__]
+    before = code_behind(describe([background_error]))[background_error.__module__]
     real = identity._source_digest
     changed = Path(recovered.__code__.co_filename)
     monkeypatch.setattr(
         identity, "_source_digest", lambda path: "other" if path == changed else real(path)
     )
     identity._score_digest.cache_clear()
-    after = code_behind(describe([f_measure]))[f_measure.__module__]
+    after = code_behind(describe([background_error]))[background_error.__module__]
     identity._score_digest.cache_clear()
     assert after != before
 

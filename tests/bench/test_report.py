@@ -120,15 +120,10 @@ def test_a_page_shows_pictures_curves_and_points(page):
     assert all(title in page.text for title in titles)
 
 
-def test_the_command_to_repeat_is_given_for_tables_of_this_library():
-    from robustpca.bench.tables import all_tables
-
+def test_the_command_to_repeat_is_given_for_tables_that_have_one():
     outcome = Outcome(level="quick")
-    assert "<code>robustpca bench digits --quick</code>" in render_page(
-        [all_tables()["digits"]], outcome
-    )
-    repeated = render_page([all_tables()["digits"].repeated(3)], outcome)
-    assert "<code>robustpca bench digits --quick --seeds 3</code>" in repeated
+    command = "robustpca bench small --quick"
+    assert f"<code>{command}</code>" in render_page([small_table()], outcome, {"small": command})
     own = render_page([small_table()], outcome)
     assert "robustpca bench small" not in own
     assert "<h1>Robust PCA: a comparison</h1>" in own

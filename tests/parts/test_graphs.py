@@ -20,10 +20,10 @@ from robustpca.parts.graphs import (
     grid_graph,
     knn_graph,
     laplacian,
+    largest_eigenvalue,
     locality_order,
     nearest_neighbors,
     neighbor_recall,
-    largest_eigenvalue,
 )
 
 few = settings(max_examples=25, deadline=None, derandomize=True)

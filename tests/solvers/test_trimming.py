@@ -6,12 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine import rows
 from robustpca.engine.rows import ArrayRows
 from robustpca.engine.view import View, explore, near_rows
+from robustpca.metrics import subspace_distance
 from robustpca.solvers import angular
 from robustpca.solvers.angular import Counter, exact_axes, trim, view_axes
-from robustpca.testing import planted_subspace, subspace_distance
 
 
 def directions(X, center):

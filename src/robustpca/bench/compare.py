@@ -18,7 +18,7 @@ from robustpca.bench.declarations import Table
 from robustpca.datasets import corruptions, read
 from robustpca.engine.linalg import Array
 from robustpca.metrics import reconstruction_error
-from robustpca.testing import all_methods
+from robustpca.models import all_methods
 
 __all__ = ["File", "comparison", "find_corruption", "find_method"]
 

@@ -9,8 +9,8 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib.resources import files
 from itertools import product
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -309,10 +309,11 @@ class Table:
         Parameters of the methods, and the values they take in turn.
     prepare : callable, default=None
         Applied to the clean data before anything else.
-    published : str, default=None
-        Name of a file beside the tables, or an absolute path: CSV with columns ``dataset``,
-        ``corruption`` (if there are several), everything varied, ``method`` and ``value``; and
-        ``score``, if values of other scores than the first were published.
+    published : str or Path, default=None
+        A file of published values; ``Path(__file__).with_suffix(".csv")`` for one beside the
+        module of the table. It is CSV with columns ``dataset``, ``corruption`` (if there are
+        several), everything varied, ``method`` and ``value``; and ``score``, if values of other
+        scores than the first were published.
     seeds : int, default=10
         Number of repetitions; seed 0, 1, ... draws the corruption, which is the same for all
         methods, and whatever else is random.
@@ -365,7 +366,7 @@ class Table:
     corruption: Any = None
     vary: Mapping[str, Any] = field(default_factory=dict)
     prepare: Callable[..., Any] | None = None
-    published: str | None = None
+    published: str | Path | None = None
     seeds: Any = 10
     better: str = "lower"
     x: str | None = None
@@ -451,7 +452,7 @@ class Table:
         if self.published is None:
             return {}
         main = next(iter(self.scores))
-        text = files("robustpca.bench.tables").joinpath(self.published).read_text(encoding="utf-8")
+        text = Path(self.published).read_text(encoding="utf-8")
         rows = csv.DictReader(text.splitlines())
         return {
             place(

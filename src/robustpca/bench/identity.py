@@ -29,10 +29,10 @@ from robustpca.engine.linalg import Array
 __all__ = ["code_behind", "data_digest", "describe", "digest", "machine", "versions"]
 
 # Parts of the library that cannot change a result: they start, store and show.
-ASIDE = ("cli.py", "demo.py", "plot.py", "bench/")
+ASIDE = ("__main__.py", "bench/", "cli/", "papers/", "tools/")
 COUNTS = ("bench/trial.py",)
-# Scores of tables count one by one: a new one must not make all rows old.
-SCORES = "robustpca.bench.scores"
+# Scores of papers count one by one: a new one must not make all rows old.
+SCORES = "robustpca.papers"
 
 
 def digest(description: Any) -> str:

@@ -3,8 +3,8 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from importlib.util import find_spec
@@ -19,7 +19,6 @@ from robustpca.bench.progress import span
 from robustpca.bench.runner import Outcome
 from robustpca.bench.store import Row
 from robustpca.bench.summary import Entry, agreement, direction, summarise
-from robustpca.bench.tables import all_tables
 
 __all__ = ["LIMIT", "render_page"]
 
@@ -94,7 +93,9 @@ class Section:
     figures: Sequence[Figure]
 
 
-def render_page(tables: Sequence[Table], outcome: Outcome) -> str:
+def render_page(
+    tables: Sequence[Table], outcome: Outcome, commands: Mapping[str, str] | None = None
+) -> str:
     """The page of a report.
 
     Parameters
@@ -103,6 +104,8 @@ def render_page(tables: Sequence[Table], outcome: Outcome) -> str:
         The declarations, in the order of the page; those of a paper are put together.
     outcome : Outcome
         Their rows, and what was missing.
+    commands : mapping of str to str, default=None
+        By the name of a table what to type to run it again, for those that have a command.
 
     Returns
     -------
@@ -114,7 +117,7 @@ def render_page(tables: Sequence[Table], outcome: Outcome) -> str:
             "The page of a report needs jinja2, not installed here. Run "
             "`pip install 'robustpca[report]'`."
         )
-    sections = [_section(table, outcome) for table in tables]
+    sections = [_section(table, outcome, (commands or {}).get(table.name, "")) for table in tables]
     figures = {section.table.name: section.figures for section in sections}
     facts = _facts(sections, outcome)
     # Without exhibits first: what room is left is theirs.
@@ -148,7 +151,7 @@ def _rendered(
     return template.render(sections=sections, kept=kept, lost=lost, short=SHORT, few=FEW, **facts)
 
 
-def _section(table: Table, outcome: Outcome) -> Section:
+def _section(table: Table, outcome: Outcome, command: str) -> Section:
     rows = outcome.of(table.name)
     blocks = [_block(table, rows, score) for score in table.scores]
     agreements = [block.agreement for block in blocks]
@@ -171,19 +174,9 @@ def _section(table: Table, outcome: Outcome) -> Section:
         n_near=sum(near for near, _ in agreements),
         n_compared=sum(compared for _, compared in agreements),
         seconds=sum(row["seconds"] or 0.0 for row in rows),
-        command=_command(table, outcome.level),
+        command=command,
         figures=exhibits(table, rows),
     )
-
-
-def _command(table: Table, level: str) -> str:
-    """What repeats the table; nothing for tables that the command line does not know."""
-    known = all_tables().get(table.name)
-    if known is None or replace(table, seeds=known.seeds) != known:
-        return ""
-    flags = {"quick": " --quick", "full": " --full"}.get(level, "")
-    flags += "" if table.seeds == known.seeds else f" --seeds {table.seeds}"
-    return f"robustpca bench {table.name}{flags}"
 
 
 def _block(table: Table, rows: Iterable[Row], score: str) -> Block:

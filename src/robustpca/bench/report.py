@@ -5,7 +5,7 @@ same rows give the same report.
 """
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from robustpca.bench.declarations import Table
@@ -21,7 +21,11 @@ SUMMARY = "summary.md"
 
 
 def write_report(
-    tables: Iterable[Table], outcome: Outcome, out: str | Path, html: str | Path | None = None
+    tables: Iterable[Table],
+    outcome: Outcome,
+    out: str | Path,
+    html: str | Path | None = None,
+    commands: Mapping[str, str] | None = None,
 ) -> Path:
     """Write the report of a run.
 
@@ -36,6 +40,8 @@ def write_report(
         needed.
     html : str or Path, default=None
         File of the page; None for ``report.html`` in the folder.
+    commands : mapping of str to str, default=None
+        By the name of a table what to type to run it again, for those that have a command.
 
     Returns
     -------
@@ -55,7 +61,7 @@ def write_report(
         _write(out / f"{table.name}.tex", render_latex(table, rows))
     _write(out / SUMMARY, render_summary(tables, outcome))
     page = out / PAGE if html is None else Path(html)
-    _write(page, render_page(tables, outcome))
+    _write(page, render_page(tables, outcome, commands))
     return page
 
 

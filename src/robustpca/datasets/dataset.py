@@ -128,8 +128,8 @@ class Dataset:
         if (height, width) == self.image_shape:
             return self
         extras = {
-            key: _RESIZED[key](value, self.image_shape, (height, width))
-            if key in _RESIZED
+            key: PER_PIXEL[key](value, self.image_shape, (height, width))
+            if key in PER_PIXEL
             else value
             for key, value in self.extras.items()
         }
@@ -206,7 +206,8 @@ def _resize_masks(X: Array, image_shape: tuple[int, int], size: tuple[int, int])
     return resized
 
 
-_RESIZED: dict[str, Callable[[Array, tuple[int, int], tuple[int, int]], Array]] = {
+# Extras with one entry for each pixel, and how they are resized.
+PER_PIXEL: dict[str, Callable[[Array, tuple[int, int], tuple[int, int]], Array]] = {
     "masks": _resize_masks,
     "background": resize_images,
     "background_valid": _where_all,
