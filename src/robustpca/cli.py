@@ -101,9 +101,9 @@ def make_report(
     names: Sequence[str], level: str, seeds: int | None, out: Path, html: Path | None
 ) -> None:
     """Write the report of what was run before; by default of all tables that have rows."""
-    from robustpca.bench.report import write_report
-    from robustpca.bench.runner import ROWS, collect
-    from robustpca.bench.store import read_rows
+    from robustpca.bench import build_report, collect, read_rows, write_report
+    from robustpca.bench.runner import ROWS
+    from robustpca.bench.tables import all_tables
 
     path = out / ROWS
     found = {row["table"] for row in read_rows(path)} if path.exists() else set()
@@ -115,7 +115,8 @@ def make_report(
             f"No rows of these tables at level {level} in {path}.{other} Run `robustpca bench` "
             "first, with the same level and folder."
         )
-    print(f"Report of {len(outcome.rows)} rows: {write_report(tables, outcome, out, html)}")
+    page = write_report(build_report(tables, outcome, all_tables()), out, html)
+    print(f"Report of {len(outcome.rows)} rows: {page}")
     if outcome.n_other:
         print(f"{outcome.n_other} rows of other levels or older code are not in it.")
 
@@ -156,21 +157,21 @@ def run_compare(
 
 
 def _run(tables: Sequence[Any], level: str, out: Path, jobs: int | None, retry: bool) -> None:
-    from robustpca.bench import run
+    from robustpca.bench import build_report, render_terminal, run, write_report
     from robustpca.bench.progress import new_progress
-    from robustpca.bench.report import write_report
+    from robustpca.bench.tables import all_tables
 
     outcome = run(tables, out, level=level, jobs=jobs, progress=new_progress(), retry=retry)
+    report = build_report(tables, outcome, all_tables())
     try:
-        report = f"Report: {write_report(tables, outcome, out)}"
+        page = f"Report: {write_report(report, out)}"
     except ImportError as error:  # the page alone needs an extra; the texts are written
-        report = str(error)
-    for table in tables:
-        print((out / f"{table.name}.md").read_text(encoding="utf-8"))
+        page = str(error)
+    print(render_terminal(report))
     n_missing = sum(map(len, outcome.missing_data.values()))
     print(
         f"{len(outcome.rows)} cells, {outcome.n_new} of them new, {len(outcome.failures)} failed; "
-        f"{n_missing} data sets missing. Rows: {out / 'rows.jsonl'}\n{report}"
+        f"{n_missing} data sets missing. Rows: {out / 'rows.jsonl'}\n{page}"
     )
     if outcome.interrupted:
         print("Stopped. The same command goes on from here.", file=sys.stderr)
