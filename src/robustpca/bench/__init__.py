@@ -17,7 +17,7 @@ from robustpca.bench.page import render_page
 from robustpca.bench.report import Report, build_report
 from robustpca.bench.runner import Outcome, collect, run
 from robustpca.bench.store import Store, latest, read_rows
-from robustpca.bench.summary import Entry, agreement, summarise
+from robustpca.bench.summary import Entry, summarise
 from robustpca.bench.text import render_markdown, render_terminal
 from robustpca.bench.write import write_report
 
@@ -33,7 +33,6 @@ __all__ = [
     "Source",
     "Store",
     "Table",
-    "agreement",
     "best_of",
     "build_report",
     "by_level",

@@ -96,10 +96,8 @@ def draw(panel: Panel, title: str) -> str:
         zoom = max(1, min(220 // panel.width, 160 // panel.height))
         size = f'width="{zoom * panel.width}" height="{zoom * panel.height}"'
         return f'<img {size} alt="{escape(title)}" src="data:image/png;base64,{panel.png}">'
-    is_chart = isinstance(panel, Chart)
-    parts, width, height = (
-        (_chart(panel), WIDTH, HEIGHT) if is_chart else (_points(panel), SIDE, SIDE)
-    )
+    width, height = (SIDE, SIDE) if isinstance(panel, Points) else (WIDTH, HEIGHT)
+    parts = _points(panel) if isinstance(panel, Points) else _chart(panel)
     size = f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}"'
     name = f'role="img" aria-label="{escape(title)}"'
     return f'<svg class="chart" {size} {name}>{"".join(parts)}</svg>'

@@ -11,19 +11,21 @@ __all__ = ["render_latex"]
 
 LINES = 40  # on a page
 WIDE = 7  # columns from which a table is scaled to the width of the text
-SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "±": r"$\pm$",
-    "\N{MULTIPLICATION SIGN}": r"$\times$",
-    "≥": r"$\geq$",
-    "≤": r"$\leq$",
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-}
+SPECIAL = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "±": r"$\pm$",
+        "\N{MULTIPLICATION SIGN}": r"$\times$",
+        "≥": r"$\geq$",
+        "≤": r"$\leq$",
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    }
+)
 
 
 def render_latex(report: Report) -> dict[str, str]:
@@ -67,16 +69,13 @@ def _tabular(block: Block, caption: str) -> str:
         lines.append([*(_escaped(value(part)) for part in where), *map(_ours, cells)])
         if any(not math.isnan(entry.published) for entry in line.values()):
             lines.append([r"\quad published", *[""] * (len(where) - 1), *map(_theirs, cells)])
-    head, *body = (
-        " & ".join(line) + r" \\" for line in ([*map(_escaped, [*heads, *block.columns])], *lines)
-    )
+    names = map(_escaped, [*heads, *block.columns])
+    head, *body = (" & ".join(line) + r" \\" for line in (names, *lines))
+    layout = "l" * len(heads) + "r" * len(block.columns)
     inner = "\n".join(
-        [
-            f"\\begin{{tabular}}{{{'l' * len(heads)}{'r' * len(block.columns)}}}",
-            *(r"\toprule", head, r"\midrule", *body, r"\bottomrule"),
-            r"\end{tabular}",
-        ]
+        [rf"\begin{{tabular}}{{{layout}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule"]
     )
+    inner += "\n\\end{tabular}"
     if len(heads) + len(block.columns) > WIDE:
         inner = f"\\resizebox{{\\textwidth}}{{!}}{{%\n{inner}}}"
     return f"\\begin{{table}}\n\\centering\n\\caption{{{caption}}}\n{inner}\n\\end{{table}}\n"
@@ -105,4 +104,4 @@ def _math(value: float, digits: int = 4) -> str:
 
 
 def _escaped(text: str) -> str:
-    return "".join(SPECIAL.get(sign, sign) for sign in text)
+    return text.translate(SPECIAL)

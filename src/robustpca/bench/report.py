@@ -4,6 +4,7 @@ Everything that is computed from rows is computed here, once: the page, Markdown
 terminal only write it down. The same declarations and rows always give the same report.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from robustpca.bench.figures import Figure, chart, exhibits
 from robustpca.bench.formats import position
 from robustpca.bench.runner import Outcome
 from robustpca.bench.store import Row
-from robustpca.bench.summary import Entry, agreement, direction, summarise
+from robustpca.bench.summary import Entry, direction, summarise
 
 __all__ = ["Block", "Report", "Section", "build_report"]
 
@@ -47,7 +48,8 @@ class Block:
     @cached_property
     def agreement(self) -> tuple[int, int]:
         """How many values lie within a tenth of the published one, and how many have one."""
-        return agreement(self.entries)
+        near = [entry.is_near for entry in self.entries if not math.isnan(entry.published)]
+        return sum(near), len(near)
 
     @cached_property
     def place_names(self) -> list[str]:

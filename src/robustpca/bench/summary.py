@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from robustpca.bench import formats
 from robustpca.bench.declarations import ByLevel, Table, place
 from robustpca.bench.store import Row, latest
 
-__all__ = ["Entry", "Summary", "agreement", "direction", "labels", "summarise"]
+__all__ = ["Entry", "Summary", "direction", "labels", "summarise"]
 
 
 @dataclass(frozen=True)
@@ -134,13 +134,12 @@ def summarise(table: Table, rows: Iterable[Row]) -> dict[str, tuple[Entry, ...]]
     datasets, corruptions = labels(table.datasets), labels(table.corruption)
 
     def order(entry: Entry) -> tuple[Any, ...]:
-        return (
-            _index(datasets, entry.dataset),
-            _index(corruptions, entry.corruption),
-            [_sortable(value) for value in entry.settings.values()],
-            _index(list(table.methods), entry.method),
-            entry.is_default,
-        )
+        # Names that are not declared come last.
+        dataset = [*datasets, entry.dataset].index(entry.dataset)
+        corruption = [*corruptions, entry.corruption].index(entry.corruption)
+        settings = [_sortable(value) for value in entry.settings.values()]
+        method = [*table.methods, entry.method].index(entry.method)
+        return dataset, corruption, settings, method, entry.is_default
 
     summary = {}
     for score in table.scores:
@@ -156,12 +155,6 @@ def summarise(table: Table, rows: Iterable[Row]) -> dict[str, tuple[Entry, ...]]
         ]
         summary[score] = _ranked(sorted(entries, key=order), direction(table, score))
     return summary
-
-
-def agreement(entries: Iterable[Entry]) -> tuple[int, int]:
-    """How many entries lie within a tenth of the published value, and how many have one."""
-    compared = [entry.is_near for entry in entries if not math.isnan(entry.published)]
-    return sum(compared), len(compared)
 
 
 def labels(part: Any) -> list[str]:
@@ -200,13 +193,8 @@ def _values(rows: Iterable[Row], score: str) -> dict[int, float]:
     return {seed: math.nan if value is None else value for seed, value in good.items()}
 
 
-def _mean(values: Iterable[float]) -> float:
-    values = list(values)
+def _mean(values: Collection[float]) -> float:
     return statistics.fmean(values) if values else math.nan
-
-
-def _index(names: Sequence[str], name: str) -> int:
-    return names.index(name) if name in names else len(names)
 
 
 def _sortable(value: Any) -> tuple[str, Any]:
@@ -218,18 +206,17 @@ def _ranked(entries: Sequence[Entry], better: str) -> tuple[Entry, ...]:
     """The same entries with the best two of each place marked, ours and published."""
     if better == "neither":
         return tuple(entries)
-    ours, theirs = defaultdict(list), defaultdict(list)
+    places: dict[tuple[str, ...], list[Entry]] = defaultdict(list)
     for entry in entries:
-        ours[entry.place] += [] if entry.is_default else [entry.mean]
-        theirs[entry.place].append(entry.published)
-    return tuple(
-        replace(
-            entry,
-            rank=0 if entry.is_default else _rank(entry.mean, ours[entry.place], better),
-            published_rank=_rank(entry.published, theirs[entry.place], better),
-        )
-        for entry in entries
-    )
+        places[entry.place].append(entry)
+    ranked = []
+    for entry in entries:
+        rivals = places[entry.place]
+        ours = [rival.mean for rival in rivals if not rival.is_default]
+        rank = 0 if entry.is_default else _rank(entry.mean, ours, better)
+        theirs = _rank(entry.published, [rival.published for rival in rivals], better)
+        ranked.append(replace(entry, rank=rank, published_rank=theirs))
+    return tuple(ranked)
 
 
 def _rank(value: float, rivals: Iterable[float], better: str) -> int:

@@ -88,17 +88,10 @@ def _summary(report: Report) -> str:
     counts, claims = [], []
     for section in report.sections:
         name, (near, compared) = f"`{section.table.name}`", section.agreement
-        counts.append(
-            [
-                name,
-                section.table.title,
-                f"{section.n_rows} of {section.n_cells}",
-                str(section.n_seeds),
-                str(section.n_failed),
-                f"{near} of {compared}" if compared else "-",
-                ", ".join(section.missing_data) or "-",
-            ]
-        )
+        line = [name, section.table.title, f"{section.n_rows} of {section.n_cells}"]
+        line += [str(section.n_seeds), str(section.n_failed)]
+        line += [f"{near} of {compared}" if compared else "-"]
+        counts.append([*line, ", ".join(section.missing_data) or "-"])
         for one in section.findings:
             plain = one.by_default.verdict if one.by_default else "-"
             claims.append([name, one.claim.text, f"**{one.verdict}**", plain, one.evidence])

@@ -1,6 +1,6 @@
 """The files of a report: one page for all tables, and each table as Markdown and LaTeX."""
 
-import tempfile
+import os
 from pathlib import Path
 
 from robustpca.bench.latex import render_latex
@@ -46,14 +46,9 @@ def write_report(report: Report, out: str | Path, html: str | Path | None = None
 def _write(path: Path, text: str) -> None:
     """Replace a file as a whole, or leave it as it is."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-    ) as file:
-        try:
-            file.write(text)
-            file.flush()
-            Path(file.name).chmod(0o644)  # temporary files are closed to others
-            Path(file.name).replace(path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
