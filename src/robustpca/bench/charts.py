@@ -5,7 +5,7 @@ follow the light or dark colours of the page, and can be told apart without colo
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -30,7 +30,7 @@ MARKERS = (
     "M-3.9 0L2.6 -3.6V3.6z",
     "M3.9 0L-2.6 -3.6V3.6z",
 )
-Spot = Callable[[Any, float], tuple[float, float]]  # from a position and a value to pixels
+Spot = tuple[float, float]  # in pixels
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,8 @@ def draw(panel: Panel, title: str) -> str:
 
 def swatch(line: Line) -> str:
     """A piece of a line with its marker, for a legend."""
-    piece = Line("", line.style, (2.0, 17.0, 32.0), (6.0, 6.0, 6.0), kind=line.kind)
+    drawn = _line(line, [(2.0, 6.0), (32.0, 6.0)]) + _marker(line, (17.0, 6.0))
     size = 'viewBox="0 0 34 12" width="34" height="12"'
-    drawn = _line(piece, lambda x, y: (x, y), marked=[17.0])
     return f'<svg class="swatch" {size} aria-hidden="true">{drawn}</svg>'
 
 
@@ -128,18 +127,19 @@ def _chart(chart: Chart) -> list[str]:
         else _axis(positions, left, WIDTH - RIGHT, spans_decades(positions))
     )
 
-    def spot(x: Any, y: float) -> tuple[float, float]:
-        return across.at(places[str(x)]), up.at(y)
-
-    bands = []
+    bands, drawn = [], []
     for line in lines:
-        band = _band(line)
+        band = [(across.at(places[str(x)]), up.at(a), up.at(b)) for x, a, b in _band(line)]
         if len(band) > 1:
-            edge = [spot(x, low) for x, low, _ in band] + [
-                spot(x, high) for x, _, high in band[::-1]
-            ]
+            edge = [(x, low) for x, low, _ in band] + [(x, high) for x, _, high in band[::-1]]
             bands.append(f'<path class="band" fill="{_colour(line.style)}" d="{_path(edge)}z"/>')
-    return [_frame(across, up, chart), *bands, *(_line(line, spot, line.x) for line in lines)]
+        found = list(zip(line.x, line.y, strict=True))
+        spots = [(across.at(places[str(x)]), up.at(y)) for x, y in found]
+        drawn.append(_line(line, spots))
+        for (x, y), spot in zip(found, spots, strict=True):
+            tip = escape(f"{line.label}: {number(y)} at {x}")
+            drawn.append(_marker(line, spot, f"<title>{tip}</title>"))
+    return [_frame(across, up, chart), *bands, *drawn]
 
 
 def _points(points: Points) -> list[str]:
@@ -217,26 +217,24 @@ def _band(line: Line) -> list[tuple[Any, float, float]]:
     return [(x, y - std, y + std) for x, y, std in found if not math.isnan(std)]
 
 
-def _line(line: Line, spot: Spot, marked: Sequence[Any]) -> str:
-    """A line, with markers at some positions."""
-    colour, shape = _colour(line.style), MARKERS[line.style % len(MARKERS)]
-    spots = [spot(x, y) for x, y in zip(line.x, line.y, strict=True)]
-    drawn = f'<path class="{line.kind}" stroke="{colour}" d="{_path(spots)}"/>' if spots else ""
+def _line(line: Line, spots: Sequence[Spot]) -> str:
+    path = _path(spots)
+    return f'<path class="{line.kind}" stroke="{_colour(line.style)}" d="{path}"/>' if spots else ""
+
+
+def _marker(line: Line, spot: Spot, tip: str = "") -> str:
+    """A marker of a line of a kind that has some."""
     if line.kind in ("default", "curve"):
-        return drawn
+        return ""
+    colour, shape = _colour(line.style), MARKERS[line.style % len(MARKERS)]
     fill = "var(--page)" if line.kind == "published" else colour
-    for (x, y), where, value in zip(spots, line.x, line.y, strict=True):
-        if where in marked:
-            tip = escape(f"{line.label}: {number(value)} at {where}")
-            tip = f"<title>{tip}</title>" if line.label else ""
-            drawn += (
-                f'<path class="marker" stroke="{colour}" fill="{fill}" d="{shape}" '
-                f'transform="translate({x:.1f} {y:.1f})">{tip}</path>'
-            )
-    return drawn
+    return (
+        f'<path class="marker" stroke="{colour}" fill="{fill}" d="{shape}" '
+        f'transform="translate({spot[0]:.1f} {spot[1]:.1f})">{tip}</path>'
+    )
 
 
-def _path(spots: Iterable[tuple[float, float]]) -> str:
+def _path(spots: Iterable[Spot]) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in spots)
 
 

@@ -23,8 +23,8 @@ from robustpca.engine.linalg import Array
 __all__ = ["VERDICTS", "Finding", "evaluate"]
 
 VERDICTS = ("holds", "depends", "does not hold", "too few seeds", "not run")
-LEVEL = 0.05  # of the tests
-ENOUGH = 10  # seeds; with fewer, even a clean sweep says little
+SIGNIFICANCE = 0.05  # level of the tests
+MIN_SEEDS = 10  # seeds; with fewer, even a clean sweep says little
 ROUNDING = 1e-9  # values are equal if they differ by less than this share
 LISTED = 6  # places named one by one
 
@@ -70,11 +70,11 @@ class Contest:
     @property
     def is_open(self) -> bool:
         """Whether there are too few seeds to tell."""
-        return not self.is_exact and 0 < self.n_seeds < ENOUGH
+        return not self.is_exact and 0 < self.n_seeds < MIN_SEEDS
 
     def is_significant(self, p_value: float) -> bool:
         """Whether a difference with this p-value counts; what is not random always does."""
-        return self.is_exact or (self.n_seeds >= ENOUGH and p_value <= LEVEL)
+        return self.is_exact or (self.n_seeds >= MIN_SEEDS and p_value <= SIGNIFICANCE)
 
 
 def evaluate(table: Table, summary: Summary) -> tuple[Finding, ...]:
@@ -98,7 +98,7 @@ def evaluate(table: Table, summary: Summary) -> tuple[Finding, ...]:
 def _finding(table: Table, claim: Claim, summary: Summary) -> Finding:
     score = claim.score or next(iter(table.scores))
     better = claim.better or direction(table, score)
-    entries = [entry for entry in summary[score] if _is_meant(entry, claim.where)]
+    entries = [entry for entry in summary[score] if _is_covered(entry, claim.where)]
     # Methods without a grid have no default entry: they count as they are in both verdicts.
     defaults = {entry.method for entry in entries if entry.is_default}
     plain = [entry for entry in entries if entry.is_default == (entry.method in defaults)]
@@ -109,7 +109,7 @@ def _finding(table: Table, claim: Claim, summary: Summary) -> Finding:
     return replace(finding, by_default=_judged(table, claim, plain, better))
 
 
-def _is_meant(entry: Entry, where: Mapping[str, Sequence[Any]]) -> bool:
+def _is_covered(entry: Entry, where: Mapping[str, Sequence[Any]]) -> bool:
     facts = {"dataset": entry.dataset, "corruption": entry.corruption, **entry.settings}
     return all(
         str(facts.get(name)) in {str(describe(value)) for value in values}
@@ -199,7 +199,7 @@ def _holm(values: Sequence[float]) -> list[float]:
     return np.maximum.accumulate(steps)[np.argsort(order)].tolist()
 
 
-def _is_everywhere(contests: Sequence[Contest]) -> bool:
+def _is_better_everywhere(contests: Sequence[Contest]) -> bool:
     """Significantly better at every place.
 
     If the method is not better at some place, then all tests succeed no more often than the test
@@ -208,7 +208,7 @@ def _is_everywhere(contests: Sequence[Contest]) -> bool:
     return all(one.margin > 0 and one.is_significant(one.p_better) for one in contests)
 
 
-def _surely(contests: Sequence[Contest], better: bool) -> list[Contest]:
+def _significant(contests: Sequence[Contest], better: bool) -> list[Contest]:
     """Places where the difference is significant after Holm's correction, or exact."""
     values = [contest.p_better if better else contest.p_worse for contest in contests]
     return [
@@ -222,10 +222,10 @@ def _verdict(contests: Sequence[Contest]) -> str:
     closed = [contest for contest in contests if not contest.is_open]
     if len(closed) < len(contests) and all(contest.margin > 0 for contest in closed):
         return "too few seeds"
-    if _is_everywhere(contests):
+    if _is_better_everywhere(contests):
         return "holds"
     is_nowhere = all(contest.margin <= 0 for contest in contests)
-    if is_nowhere or 2 * len(_surely(contests, better=False)) > len(contests):
+    if is_nowhere or 2 * len(_significant(contests, better=False)) > len(contests):
         return "does not hold"
     return "depends"
 
@@ -235,7 +235,7 @@ def _evidence(
 ) -> str:
     won = [contest for contest in contests if contest.margin > 0]
     lost = [contest for contest in contests if contest.margin <= 0]
-    sure = won if _is_everywhere(contests) else _surely(contests, better=True)
+    sure = won if _is_better_everywhere(contests) else _significant(contests, better=True)
     unsure = [contest for contest in won if contest not in sure and not contest.is_open]
     times, beyond = ("Better", "") if factor == 1 else (f"{factor:g} times better", " beyond that")
     against = "its rival" if n_rivals == 1 else f"all {n_rivals} rivals"
@@ -263,11 +263,11 @@ def _tested(contests: Sequence[Contest], n_sure: int) -> str:
     if not seeds:
         return ""
     span = count(seeds[-1], "seed") if seeds[0] == seeds[-1] else f"{seeds[0]}-{seeds[-1]} seeds"
-    if seeds[-1] < ENOUGH:
+    if seeds[-1] < MIN_SEEDS:
         return f" ({span}: too few for a test)"
-    n_worse = len(_surely(contests, better=False))
+    n_worse = len(_significant(contests, better=False))
     worse = f", significantly worse at {n_worse}" if n_worse else ""
-    holm = "" if _is_everywhere(contests) else ", Holm's correction"
+    holm = "" if _is_better_everywhere(contests) else ", Holm's correction"
     exact = f", {n_exact} of them deterministic" if n_exact else ""
     return f", significantly at {n_sure}{worse} (Wilcoxon over {span}{holm}){exact}"
 

@@ -43,23 +43,18 @@ def render_page(report: Report) -> str:
     # The page has a comment for the figures of each table. What room it leaves is theirs.
     macros: Any = environment.get_template("figures.html").module
     drawn = {one.table.name: [macros.exhibit(f) for f in one.figures] for one in report.sections}
-    room = LIMIT - len(page.encode()) - FRAME * len(drawn)
-    kept = within(
-        {name: [len(f.encode()) + 1 for f in found] for name, found in drawn.items()}, room
-    )
+    sizes = {name: [len(one.encode()) + 1 for one in found] for name, found in drawn.items()}
+    kept = within(sizes, LIMIT - len(page.encode()) - FRAME * len(drawn))
 
     def figures(comment: re.Match[str]) -> str:
-        name = comment[1]
-        shown = [drawn[name][index] for index in kept[name]]
-        return macros.exhibits(shown, len(drawn[name]) - len(shown), FEW)
+        shown = [drawn[comment[1]][index] for index in kept[comment[1]]]
+        return macros.exhibits(shown, len(drawn[comment[1]]) - len(shown), FEW)
 
     return re.sub(r"<!-- figures of (\w+) -->", figures, page)
 
 
 def within(sizes: Mapping[str, Sequence[int]], budget: int) -> dict[str, list[int]]:
-    """Which figures of each table a page has room for.
-
-    Tables share the room alike; what one does not need is for the others.
+    """Which figures of each table a page has room for: the first of all tables, then the second.
 
     Parameters
     ----------
@@ -74,13 +69,11 @@ def within(sizes: Mapping[str, Sequence[int]], budget: int) -> dict[str, list[in
         Numbers of the figures that fit.
     """
     kept: dict[str, list[int]] = {name: [] for name in sizes}
-    for done, name in enumerate(sorted(sizes, key=lambda name: sum(sizes[name]))):
-        share = budget // (len(sizes) - done)
-        for index, size in enumerate(sizes[name]):
-            if size <= share:
-                kept[name].append(index)
-                share -= size
-                budget -= size
+    turns = sorted((index, name) for name, found in sizes.items() for index in range(len(found)))
+    for index, name in turns:
+        if sizes[name][index] <= budget:
+            kept[name].append(index)
+            budget -= sizes[name][index]
     return kept
 
 
