@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 from robustpca.bench.figures import Chart, Line, Panel, Picture, Points, spans_decades
-from robustpca.bench.formats import number
+from robustpca.bench.formats import number, power
 
 __all__ = ["COLOURS", "draw", "swatch"]
 
@@ -57,14 +57,14 @@ class Axis:
             return [(float(i), self.names[i]) for i in range(0, len(self.names), every)]
         if not self.is_log:
             rough = (self.high - self.low) / 5
-            power = 10.0 ** math.floor(math.log10(rough))
-            step = next(f * power for f in (1, 2, 5, 10) if f * power >= rough * (1 - 1e-9))
+            unit = 10.0 ** math.floor(math.log10(rough))
+            step = next(f * unit for f in (1, 2, 5, 10) if f * unit >= rough * (1 - 1e-9))
             first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
             return [(i * step, number(i * step)) for i in range(first, last + 1)]
         first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
         powers = range(first, last + 1, max(1, math.ceil((last - first) / 5)))
         if len(powers) > 2:
-            return [(10.0**p, f"{10.0**p:g}" if -3 <= p <= 3 else f"1e{p}") for p in powers]
+            return [(10.0**p, power(p)) for p in powers]
         # So few powers of ten need 2 and 5 times these, too.
         ticks = [factor * 10.0**p for p in range(first - 1, last + 1) for factor in (1, 2, 5)]
         return [(value, number(value)) for value in ticks if self.low <= value <= self.high]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["count", "number", "parameters", "percent", "position", "time", "value"]
+__all__ = ["count", "number", "parameters", "percent", "position", "power", "time", "value"]
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -17,6 +17,18 @@ def number(value: float, digits: int = 4) -> str:
     ('1.681e8', '0.5', '-')
     """
     return "-" if math.isnan(value) else f"{value:.{digits}g}".replace("e+0", "e")
+
+
+def power(exponent: int) -> str:
+    """A power of ten.
+
+    Examples
+    --------
+    >>> from robustpca.bench.formats import power
+    >>> power(-2), power(3), power(6)
+    ('0.01', '1000', '1e6')
+    """
+    return f"{10.0**exponent:g}" if -3 <= exponent <= 3 else f"1e{exponent}"
 
 
 def percent(share: float) -> str:
