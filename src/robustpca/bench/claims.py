@@ -237,7 +237,8 @@ def _evidence(
     lost = [contest for contest in contests if contest.margin <= 0]
     sure = won if _is_better_everywhere(contests) else _significant(contests, better=True)
     unsure = [contest for contest in won if contest not in sure and not contest.is_open]
-    times, beyond = ("Better", "") if factor == 1 else (f"{value(factor)} times better", " beyond that")
+    times = "Better" if factor == 1 else f"{value(factor)} times better"
+    beyond = "" if factor == 1 else " beyond that"
     against = "its rival" if n_rivals == 1 else f"all {n_rivals} rivals"
     text = f"{times} than {against} at {len(won)} of {count(len(contests), 'place')}"
     text += _tested(contests, len(sure))
