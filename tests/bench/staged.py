@@ -5,7 +5,7 @@ from makeshift import Cloud, small_table
 from sklearn.decomposition import PCA
 
 from robustpca import EPCA
-from robustpca.bench import Claim, Outcome, best_of, by_level, method
+from robustpca.bench import Claim, Outcome, best_of, build_report, by_level, method, write_report
 from robustpca.bench.declarations import place
 from robustpca.bench.shown import curve, picture, points
 from robustpca.metrics import reconstruction_error
@@ -108,6 +108,13 @@ def shown(rng, size, name):
     }
 
 
+def report_of(table, rows, missing_data=None, missing_methods=None):
+    """The report of one table."""
+    missing = {table.name: missing_data or {}}, {table.name: missing_methods or {}}
+    outcome = Outcome(rows=rows, missing_data=missing[0], missing_methods=missing[1])
+    return build_report([table], outcome)
+
+
 def stage():
     """Tables and the outcome of their run."""
     rng = np.random.default_rng(0)
@@ -145,7 +152,6 @@ if __name__ == "__main__":
     from pathlib import Path
 
     from robustpca.bench import Table
-    from robustpca.bench.report import write_report
 
     Table.targets = published
-    print(write_report(*stage(), Path(sys.argv[1])))
+    print(write_report(build_report(*stage()), Path(sys.argv[1])))

@@ -58,21 +58,20 @@ def run_tables(
     commands: Mapping[str, str] | None = None,
 ) -> None:
     """Run tables, print each and write the report."""
-    from robustpca.bench import run
+    from robustpca.bench import build_report, render_terminal, run, write_report
     from robustpca.bench.progress import new_progress
-    from robustpca.bench.report import write_report
 
     outcome = run(tables, out, level=level, jobs=jobs, progress=new_progress(), retry=retry)
+    report = build_report(tables, outcome, commands)
     try:
-        report = f"Report: {write_report(tables, outcome, out, commands=commands)}"
+        page = f"Report: {write_report(report, out)}"
     except ImportError as error:  # the page alone needs an extra; the texts are written
-        report = str(error)
-    for table in tables:
-        print((out / f"{table.name}.md").read_text(encoding="utf-8"))
+        page = str(error)
+    print(render_terminal(report))
     n_missing = sum(map(len, outcome.missing_data.values()))
     print(
         f"{len(outcome.rows)} cells, {outcome.n_new} of them new, {len(outcome.failures)} failed; "
-        f"{n_missing} data sets missing. Rows: {out / 'rows.jsonl'}\n{report}"
+        f"{n_missing} data sets missing. Rows: {out / 'rows.jsonl'}\n{page}"
     )
     if outcome.interrupted:
         print("Stopped. The same command goes on from here.", file=sys.stderr)

@@ -12,9 +12,8 @@ def make_report(
     names: Sequence[str], level: str, seeds: int | None, out: Path, html: Path | None
 ) -> None:
     """Write the report of what was run before; by default of all tables that have rows."""
-    from robustpca.bench.report import write_report
-    from robustpca.bench.runner import ROWS, collect
-    from robustpca.bench.store import read_rows
+    from robustpca.bench import build_report, collect, read_rows, write_report
+    from robustpca.bench.runner import ROWS
 
     path = out / ROWS
     found = {row["table"] for row in read_rows(path)} if path.exists() else set()
@@ -26,7 +25,8 @@ def make_report(
             f"No rows of these tables at level {level} in {path}.{other} Run `robustpca bench` "
             "first, with the same level and folder."
         )
-    page = write_report(tables, outcome, out, html, commands(tables, level, seeds))
+    report = build_report(tables, outcome, commands(tables, level, seeds))
+    page = write_report(report, out, html)
     print(f"Report of {len(outcome.rows)} rows: {page}")
     if outcome.n_other:
         print(f"{outcome.n_other} rows of other levels or older code are not in it.")
