@@ -5,7 +5,7 @@ from makeshift import Cloud, small_table
 from sklearn.decomposition import PCA
 
 from robustpca import EPCA
-from robustpca.bench import Claim, Outcome, best_of, by_level, method
+from robustpca.bench import Claim, Outcome, best_of, by_level
 from robustpca.bench.declarations import place
 from robustpca.bench.shown import curve, picture, points
 from robustpca.metrics import reconstruction_error
@@ -17,12 +17,11 @@ SIZES = [1, 3, 10, 30, 100]
 
 
 def staged_table(**parts):
-    """A table with tuned, failing and missing methods, two scores, claims and notes."""
+    """A table with tuned and failing methods, two scores, claims and notes."""
     methods = {
         "PCA": PCA(),
         "R<sub>1</sub> & co": PCA(),
         "EPCA": best_of(EPCA(), "the labels", sigma=[1.0, 10.0]),
-        "new": method("NewPCA"),
     }
     return small_table(
         **{
@@ -119,7 +118,6 @@ def stage():
     outcome = Outcome(
         rows=rows_of(table, rng) + rows_of(figure, rng),
         missing_data={"staged": {"gone": "No file of this set. Run `robustpca data fetch gone`."}},
-        missing_methods={"staged": table.missing()},
         n_other=7,
     )
     return [table, figure], outcome

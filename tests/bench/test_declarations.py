@@ -6,16 +6,11 @@ import pytest
 from makeshift import Cloud, small_table
 from sklearn.decomposition import PCA
 
-import robustpca
 from robustpca import EPCA, PCAOM
-from robustpca.bench import best_of, by_level, method
+from robustpca.bench import best_of, by_level
 from robustpca.bench.declarations import asked_for
 from robustpca.bench.scores.errors import mean_error, unit_pixels
 from robustpca.datasets import occlude_blocks, reset_entries
-
-
-def values(cells, name):
-    return [getattr(cell, name) for cell in cells]
 
 
 def test_cells_are_the_product_of_all_parts():
@@ -95,18 +90,6 @@ def test_best_of_says_what_it_needs():
         best_of(EPCA())
     with pytest.raises(ValueError, match="chosen_by='luck' is not known"):
         best_of(EPCA(), "luck", sigma=[1.0])
-
-
-def test_methods_that_do_not_exist_are_listed_and_left_out(monkeypatch):
-    methods = {"PCA-OM": method("PCAOM"), "new": method("NewPCA"), "best": None}
-    methods["best"] = best_of(method("NewPCA"), p=[1, 2])
-    table = small_table(methods)
-    assert set(table.missing()) == {"new", "best"}
-    assert "no NewPCA" in table.missing()["new"]
-    assert set(values(table.cells(), "method")) == {"PCA-OM"}
-    monkeypatch.setattr(robustpca, "NewPCA", PCAOM, raising=False)
-    methods["best"] = best_of(method("NewPCA"), tol=[1e-3])
-    assert not small_table(methods).missing()
 
 
 def test_a_method_may_be_a_function_of_what_is_varied():

@@ -5,12 +5,10 @@ from robustpca.bench.declarations import (
     LEVELS,
     Cell,
     Claim,
-    MissingMethodError,
     Source,
     Table,
     best_of,
     by_level,
-    method,
 )
 from robustpca.bench.report import write_report
 from robustpca.bench.runner import Outcome, collect, run
@@ -24,7 +22,6 @@ __all__ = [
     "Claim",
     "Entry",
     "Finding",
-    "MissingMethodError",
     "Outcome",
     "Source",
     "Store",
@@ -35,7 +32,6 @@ __all__ = [
     "collect",
     "evaluate",
     "latest",
-    "method",
     "read_rows",
     "render",
     "run",

@@ -82,7 +82,6 @@ class Section:
     findings: Sequence[Finding]
     errors: dict[tuple[str, str], Counter[str]]
     missing_data: dict[str, str]
-    missing_methods: dict[str, str]
     n_cells: int
     n_rows: int
     n_seeds: int
@@ -163,7 +162,6 @@ def _section(table: Table, outcome: Outcome) -> Section:
         findings=evaluate(table, rows),
         errors=errors,
         missing_data=outcome.missing_data.get(table.name, {}),
-        missing_methods=outcome.missing_methods.get(table.name, {}),
         n_cells=len(table.cells(outcome.level)),
         n_rows=len(rows),
         n_seeds=len({row["seed"] for row in rows}),

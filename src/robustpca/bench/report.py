@@ -50,8 +50,7 @@ def write_report(
     tables, out = list(tables), Path(out)
     for table in tables:
         rows = outcome.of(table.name)
-        lacking = outcome.missing_data.get(table.name), outcome.missing_methods.get(table.name)
-        _write(out / f"{table.name}.md", render(table, rows, *lacking))
+        _write(out / f"{table.name}.md", render(table, rows, outcome.missing_data.get(table.name)))
         _write(out / f"{table.name}.tex", render_latex(table, rows))
     _write(out / SUMMARY, render_summary(tables, outcome))
     page = out / PAGE if html is None else Path(html)

@@ -52,8 +52,8 @@ class Outcome:
         Rows of all cells that are done, whether now or in an earlier run.
     n_new : int
         How many of them were done now.
-    missing_data, missing_methods : dict
-        For each table, what could not be run and why.
+    missing_data : dict
+        For each table, which data sets could not be loaded and why.
     interrupted : bool
         Whether Ctrl-C ended the run before all was done.
     level : str
@@ -66,7 +66,6 @@ class Outcome:
     rows: list[Row] = field(default_factory=list)
     n_new: int = 0
     missing_data: dict[str, dict[str, str]] = field(default_factory=dict)
-    missing_methods: dict[str, dict[str, str]] = field(default_factory=dict)
     interrupted: bool = False
     level: str = "default"
     n_other: int = 0
@@ -184,7 +183,6 @@ def _is_open(row: Row | None, retry: bool) -> bool:
 def _prepare(tables: Iterable[Table], level: str, outcome: Outcome) -> Iterator[Job]:
     """Jobs for all cells whose data are there; the rest is noted in the outcome."""
     for table in tables:
-        outcome.missing_methods[table.name] = table.missing(level)
         facts: dict[str, dict[str, Any]] = {}
         lacking = outcome.missing_data[table.name] = {}
         for name, source in table.sources(level).items():

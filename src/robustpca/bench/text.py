@@ -23,7 +23,6 @@ def render(
     table: Table,
     rows: Iterable[Row],
     missing_data: Mapping[str, str] | None = None,
-    missing_methods: Mapping[str, str] | None = None,
 ) -> str:
     """A table as text that reads well as it is, and as Markdown.
 
@@ -33,8 +32,8 @@ def render(
         The declaration.
     rows : iterable of dict
         Its rows.
-    missing_data, missing_methods : mapping of str to str, default=None
-        What could not be run, and why.
+    missing_data : mapping of str to str, default=None
+        Data sets that could not be loaded, and why.
 
     Returns
     -------
@@ -60,7 +59,7 @@ def render(
         near, compared = agreement(entries)
         if compared:
             lines += [f"{near} of {compared} values lie within 10 % of the published one.", ""]
-    lines += _remarks(table, rows, missing_data or {}, missing_methods or {})
+    lines += _remarks(table, rows, missing_data or {})
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -134,12 +133,7 @@ def _columns(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _remarks(
-    table: Table,
-    rows: Sequence[Row],
-    missing_data: Mapping[str, str],
-    missing_methods: Mapping[str, str],
-) -> list[str]:
+def _remarks(table: Table, rows: Sequence[Row], missing_data: Mapping[str, str]) -> list[str]:
     lines = [
         f"- Claim: {finding.claim.text} **{finding.verdict}**. {finding.evidence}"
         + (
@@ -152,7 +146,6 @@ def _remarks(
     ]
     lines += [f"- {note}" for note in table.notes]
     lines += [f"- Missing data set {name}: {why}" for name, why in missing_data.items()]
-    lines += [f"- Missing method {name}: {why}" for name, why in missing_methods.items()]
     errors = Counter((row["method"], row["error"]) for row in rows if row["error"])
     lines += [f"- {count} cells of {name} failed: {why}" for (name, why), count in errors.items()]
     spent = sum(row["seconds"] or 0 for row in rows)
