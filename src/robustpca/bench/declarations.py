@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import clone
 
-from robustpca.bench.identity import describe, digest
+from robustpca.bench.identity import describe
 
 __all__ = [
     "LEVELS",
@@ -238,8 +238,15 @@ class Cell:
     seed: int
 
     def identity(self) -> dict[str, Any]:
-        """All that determines the result, except for data, code and versions."""
-        return describe(self)
+        """All that determines the result, except for data, code and versions.
+
+        Data that are the same for all seeds are known by what they hold, and not by their source.
+        """
+        parts = {**vars(self), **vars(self.variant)}
+        del parts["variant"]
+        if not asked_for(self.source, random_state=0):
+            del parts["source"]
+        return describe(parts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -398,10 +405,6 @@ class Table:
     def cells(self, level: str = "default") -> list[Cell]:
         """All fits of the table, those on the same corrupted data side by side."""
         return list(self._cells(_known(level)))
-
-    def digest(self, level: str = "default") -> str:
-        """Hash of all cells: it changes when the declaration does."""
-        return digest([cell.identity() for cell in self.cells(level)])
 
     def targets(self, score: str | None = None) -> dict[tuple[str, ...], float]:
         """Published values of a score, the first by default, by `place`; there may be none."""

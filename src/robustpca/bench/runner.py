@@ -21,17 +21,10 @@ from typing import Any
 import numpy as np
 
 from robustpca.bench.declarations import Cell, Table, asked_for
-from robustpca.bench.identity import (
-    code_behind,
-    data_digest,
-    describe,
-    digest,
-    machine,
-    versions,
-)
+from robustpca.bench.identity import data_digest, describe, digest, key_of, machine, versions
 from robustpca.bench.progress import Clock, Progress, Silent
 from robustpca.bench.store import Row, Store, read_rows
-from robustpca.bench.trial import Task, explain, serve
+from robustpca.bench.trial import Task, explain, measure, serve, spoil
 
 __all__ = ["ROWS", "Outcome", "collect", "run"]
 
@@ -200,7 +193,7 @@ def _prepare(tables: Iterable[Table], level: str, outcome: Outcome) -> Iterator[
 def _facts(data: Any) -> dict[str, Any]:
     X = np.asarray(data.X)
     return {
-        "digest": data_digest(X, data.y, data.image_shape),
+        "digest": data_digest(data),
         "n_samples": X.shape[0],
         "n_features": X.shape[1],
         "image_shape": describe(data.image_shape),
@@ -209,8 +202,7 @@ def _facts(data: Any) -> dict[str, Any]:
 
 def _job(cell: Cell, facts: dict[str, Any], limit: float) -> Job:
     identity = cell.identity()
-    code = code_behind(identity)
-    key = digest([identity, facts["digest"], code, versions()])
+    key, code = key_of([identity, facts["digest"], describe([spoil, measure])])
     spoiled = [identity[name] for name in ("prepare", "corrupt", "seed")]
     row = {
         "key": key,
@@ -221,9 +213,9 @@ def _job(cell: Cell, facts: dict[str, Any], limit: float) -> Job:
         "role": cell.variant.role,
         "chosen_by": cell.variant.chosen_by,
         "settings": identity["settings"],
-        "tuned": identity["variant"]["tuned"],
+        "tuned": identity["tuned"],
         "seed": cell.seed,
-        "estimator": identity["variant"]["estimator"],
+        "estimator": identity["estimator"],
         "data": facts,
         "code": code,
     }
