@@ -8,6 +8,9 @@ from multiprocessing import get_context
 from pathlib import Path
 
 PATIENCE = 120.0  # seconds that a busy machine may need to start or end a process
+# Processes are forked from one that imports the library once.
+CONTEXT = get_context("forkserver")
+CONTEXT.set_forkserver_preload(["robustpca.bench", "sklearn.decomposition"])
 
 
 def wait_until(condition):
@@ -43,18 +46,13 @@ def lead(target, arguments):
 
 
 class Processes:
-    """Starts functions in process groups, and ends all that is left of these.
-
-    Processes are forked from one that has imported the library once.
-    """
+    """Starts functions in process groups, and ends all that is left of these."""
 
     def __init__(self):
-        self.context = get_context("forkserver")
-        self.context.set_forkserver_preload(["robustpca.bench", "sklearn.decomposition"])
         self.started = []
 
     def start(self, target, *arguments):
-        process = self.context.Process(target=lead, args=(target, arguments))
+        process = CONTEXT.Process(target=lead, args=(target, arguments))
         process.start()
         self.started.append(process)
         return process

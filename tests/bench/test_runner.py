@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 
 from robustpca import EPCA, GLRAM
-from robustpca.bench import read_rows, run
+from robustpca.bench import read_rows, run, runner
 from robustpca.bench.progress import new_progress
 from robustpca.bench.runner import ROWS, START, Outcome, _prepare
 from robustpca.bench.shown import curve
@@ -61,7 +61,10 @@ def mixed(tmp_path_factory):
         small_table({"hanging": makeshift.Hanging()}, name="late", time_limit=0.2, **parts),
     ]
     out, bar = tmp_path_factory.mktemp("mixed"), new_progress()
-    return tables, out, run(tables, out, jobs=1, progress=bar), bar.tasks[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "START", "forkserver")
+        outcome = run(tables, out, jobs=1, progress=bar)
+    return tables, out, outcome, bar.tasks[0]
 
 
 def test_failures_are_rows_and_the_others_are_run(mixed):
