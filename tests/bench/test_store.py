@@ -1,20 +1,10 @@
 import json
-import subprocess
-import sys
 
 import pytest
+from makeshift import write_rows
+from processes import wait_until
 
 from robustpca.bench.store import Store, latest, read_rows
-
-WRITER = """
-import sys
-from robustpca.bench.store import Store
-with Store(sys.argv[1]) as store:
-    number = 0
-    while True:
-        store.append({"key": str(number), "filling": "x" * 2000})
-        number += 1
-"""
 
 
 @pytest.fixture
@@ -83,12 +73,11 @@ def test_numbers_that_are_not_finite_are_refused(path):
     assert [row["key"] for row in read_rows(path)] == ["b"]
 
 
-def test_a_killed_writer_leaves_whole_rows_only(path):
-    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path)])
-    while not path.exists() or path.stat().st_size < 50_000:
-        assert writer.poll() is None
+def test_a_killed_writer_leaves_whole_rows_only(path, start):
+    writer = start(write_rows, path)
+    wait_until(lambda: path.exists() and path.stat().st_size > 50_000)
     writer.kill()
-    writer.wait()
+    writer.join()
     with Store(path) as store:
         assert list(store.rows) == [str(number) for number in range(len(store.rows))]
         assert len(store.rows) >= 24

@@ -11,7 +11,6 @@ from robustpca.bench import (
     Claim,
     best_of,
     build_report,
-    method,
     render_markdown,
     render_terminal,
     summarise,
@@ -215,13 +214,12 @@ def test_ours_stands_beside_the_published_value(published):
 
 
 def test_failures_and_what_lacks_are_shown():
-    table = small_table({"PCA": PCA(), "bad": PCA(), "new": method("NewPCA")}, notes=["A remark."])
+    table = small_table({"PCA": PCA(), "bad": PCA()}, notes=["A remark."])
     rows = [row(), row("bad", error="ValueError: no | luck"), row("bad", 1, 2.0, converged=False)]
-    text = markdown_of(table, rows, {"faces": "Put them there."}, table.missing())
+    text = markdown_of(table, rows, {"faces": "Put them there."})
     assert "1 of 2 failed; 1 not converged" in text
     assert "- 1 cells of bad failed: ValueError: no | luck" in text
     assert "- Missing data set faces: Put them there." in text
-    assert "- Missing method new: This version of robustpca has no NewPCA." in text
     assert "- A remark." in text
 
 

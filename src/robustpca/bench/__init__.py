@@ -5,12 +5,10 @@ from robustpca.bench.declarations import (
     LEVELS,
     Cell,
     Claim,
-    MissingMethodError,
     Source,
     Table,
     best_of,
     by_level,
-    method,
 )
 from robustpca.bench.latex import render_latex
 from robustpca.bench.page import render_page
@@ -27,7 +25,6 @@ __all__ = [
     "Claim",
     "Entry",
     "Finding",
-    "MissingMethodError",
     "Outcome",
     "Report",
     "Source",
@@ -39,7 +36,6 @@ __all__ = [
     "collect",
     "evaluate",
     "latest",
-    "method",
     "read_rows",
     "render_latex",
     "render_markdown",

@@ -16,20 +16,17 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import clone
 
-import robustpca
-from robustpca.bench.identity import describe, digest
+from robustpca.bench.identity import describe
 
 __all__ = [
     "LEVELS",
     "Cell",
     "Claim",
-    "MissingMethodError",
     "Source",
     "Table",
     "asked_for",
     "best_of",
     "by_level",
-    "method",
 ]
 
 LEVELS = ("quick", "default", "full")
@@ -122,10 +119,6 @@ class Claim:
     factor: float = 1.0
 
 
-class MissingMethodError(LookupError):
-    """A table asks for a method that this version of the library does not have."""
-
-
 @dataclass(frozen=True)
 class Variant:
     """An estimator of a method: the only one, its default, or a candidate to choose from."""
@@ -165,20 +158,6 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Named:
-    """An estimator of this library by name, which may not be there yet."""
-
-    name: str
-    params: Mapping[str, Any]
-
-    def variants(self, settings: Mapping[str, Any], level: str) -> list[Variant]:
-        kind = getattr(robustpca, self.name, None)
-        if kind is None:
-            raise MissingMethodError(f"This version of robustpca has no {self.name}.")
-        return [Variant(kind(**self.params).set_params(**settings))]
-
-
-@dataclass(frozen=True)
 class BestOf:
     """A method with a grid; see `best_of`."""
 
@@ -205,7 +184,7 @@ def best_of(estimator: Any, chosen_by: str = "the clean data", **grid: Any) -> B
 
     Parameters
     ----------
-    estimator : estimator, `method` or function
+    estimator : estimator or function
         What is tuned.
     chosen_by : {'the clean data', 'the labels'}, default='the clean data'
         What the score knows that the method does not.
@@ -226,18 +205,6 @@ def best_of(estimator: Any, chosen_by: str = "the clean data", **grid: Any) -> B
     return BestOf(as_method(estimator), grid, chosen_by)
 
 
-def method(name: str, **params: Any) -> Named:
-    """A method of this library by name; if it is not there, the table lists it as missing.
-
-    Examples
-    --------
-    >>> from robustpca.bench import method
-    >>> method("PCAOM", tol=1e-4).variants({"n_components": 3}, "quick")[0].estimator
-    PCAOM(n_components=3, tol=0.0001)
-    """
-    return Named(name, params)
-
-
 def as_method(value: Any) -> Method:
     """Wrap an estimator or a function; methods stay what they are."""
     if hasattr(value, "variants"):
@@ -247,8 +214,8 @@ def as_method(value: Any) -> Method:
     if callable(value):
         return Made(value)
     raise TypeError(
-        f"{value!r} is not a method: give an estimator, best_of(...), method(...), or a function "
-        "that returns an estimator."
+        f"{value!r} is not a method: give an estimator, best_of(...), or a function that returns "
+        "an estimator."
     )
 
 
@@ -271,8 +238,15 @@ class Cell:
     seed: int
 
     def identity(self) -> dict[str, Any]:
-        """All that determines the result, except for data, code and versions."""
-        return describe(self)
+        """All that determines the result, except for data, code and versions.
+
+        Data that are the same for all seeds are known by what they hold, and not by their source.
+        """
+        parts = {**vars(self), **vars(self.variant)}
+        del parts["variant"]
+        if not asked_for(self.source, random_state=0):
+            del parts["source"]
+        return describe(parts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,8 +266,8 @@ class Table:
         with ``X``, ``y`` and ``image_shape``. If it takes ``random_state``, it is called with
         the seed of the cell, else the data are the same for all seeds.
     methods : mapping of str to method
-        For each label an estimator, `best_of`, `method`, or a function that takes what the table
-        varies by name and returns an estimator.
+        For each label an estimator, `best_of`, or a function that takes what the table varies by
+        name and returns an estimator.
     score : callable, or mapping of str to callable
         Called with the fitted model, the clean and the corrupted data, and with what else it
         asks for by name: ``y``, ``mask``, ``image_shape``, ``random_state``, ``extras`` (what
@@ -433,20 +407,6 @@ class Table:
         """All fits of the table, those on the same corrupted data side by side."""
         return list(self._cells(_known(level)))
 
-    def missing(self, level: str = "default") -> dict[str, str]:
-        """Labels of methods that cannot be run, and why."""
-        lacking = {}
-        for label, given in self.methods.items():
-            try:
-                as_method(_at(given, level)).variants(self.points(level)[0], level)
-            except MissingMethodError as error:
-                lacking[label] = str(error)
-        return lacking
-
-    def digest(self, level: str = "default") -> str:
-        """Hash of all cells: it changes when the declaration does."""
-        return digest([cell.identity() for cell in self.cells(level)])
-
     def targets(self, score: str | None = None) -> dict[tuple[str, ...], float]:
         """Published values of a score, the first by default, by `place`; there may be none."""
         if self.published is None:
@@ -466,11 +426,9 @@ class Table:
         return {name: row[name] for name in self.vary}
 
     def _cells(self, level: str) -> Iterator[Cell]:
-        absent = self.missing(level)
         fits = [
             (settings, label, variant)
             for settings, (label, given) in product(self.points(level), self.methods.items())
-            if label not in absent
             for variant in as_method(_at(given, level)).variants(settings, level)
         ]
         spoiled = product(

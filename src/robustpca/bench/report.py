@@ -92,7 +92,7 @@ class Section:
         Pictures, curves and points of the rows.
     failures : mapping of (str, str) to Counter
         For each method and error, how many seeds failed where.
-    missing_data, missing_methods : mapping of str to str
+    missing_data : mapping of str to str
         What could not be run, and why.
     n_cells, n_rows, n_seeds : int
         How many cells the table has at this level, and how many cells and seeds were run.
@@ -110,7 +110,6 @@ class Section:
     figures: Sequence[Figure]
     failures: Mapping[tuple[str, str], Counter[str]]
     missing_data: Mapping[str, str]
-    missing_methods: Mapping[str, str]
     n_cells: int
     n_rows: int
     n_seeds: int
@@ -225,7 +224,6 @@ def _section(table: Table, outcome: Outcome, command: str) -> Section:
         figures=exhibits(table, next(iter(summary.values()))),
         failures=failures,
         missing_data=outcome.missing_data.get(table.name, {}),
-        missing_methods=outcome.missing_methods.get(table.name, {}),
         n_cells=len(table.cells(outcome.level)),
         n_rows=len(rows),
         n_seeds=len({row["seed"] for row in rows}),

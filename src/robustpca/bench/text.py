@@ -75,7 +75,6 @@ def _table(section: Section) -> str:
             lines[-1] += f" With default parameters: **{plain.verdict}**. {plain.evidence}"
     lines += [f"- {note}" for note in table.notes]
     lines += [f"- Missing data set {name}: {why}" for name, why in section.missing_data.items()]
-    lines += [f"- Missing method {name}: {why}" for name, why in section.missing_methods.items()]
     for (name, why), places in section.failures.items():
         lines.append(f"- {places.total()} cells of {name} failed: {why}")
     if section.n_rows:

@@ -133,6 +133,7 @@ def serve(link: connection.Connection) -> None:
     # Ctrl-C reaches the whole group; the parent alone decides what to do about it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, daemon=True).start()
+    gc.freeze()  # what is imported stays, and need not be searched for garbage before each fit
     link.send(None)
     known: tuple[str, Any] = ("", None)
     while True:

@@ -142,10 +142,14 @@ class Dataset:
         )
 
 
-def checksum_of(X: Array, y: Array | None) -> str:
-    """SHA-256 of the types, shapes and entries of ``X`` and ``y``, whatever their memory order."""
+def checksum_of(*arrays: Array | None) -> str:
+    """SHA-256 of the types, shapes and entries of arrays, whatever their memory order."""
     digest = hashlib.sha256()
-    for array in (X,) if y is None else (X, y):
+    for array in arrays:
+        if array is None:
+            continue
+        # Objects are told apart by what they look like, since their addresses mean nothing.
+        array = array.astype(str) if array.dtype.hasobject else array
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
         digest.update(f"{little.dtype.str}{little.shape}".encode())
         digest.update(np.ascontiguousarray(little).data)

@@ -4,8 +4,8 @@ from functools import partial
 
 from sklearn.decomposition import PCA
 
-from robustpca import EPCA, PCAAN, PCAOM, R1PCA
-from robustpca.bench.declarations import Source, Table, best_of, by_level, method
+from robustpca import EPCA, L1PCA, PCAAN, PCAOM, R1PCA
+from robustpca.bench.declarations import Source, Table, best_of, by_level
 from robustpca.datasets import reset_entries
 from robustpca.metrics import reconstruction_error
 
@@ -23,7 +23,7 @@ table = Table(
     },
     methods={
         "PCA": PCA(svd_solver="full"),
-        "L1PCA": method("L1PCA"),
+        "L1PCA": L1PCA(),
         "R1PCA": R1PCA(),
         "PCA-OM": PCAOM(),
         "PCA-AN": PCAAN(),
