@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["ROWS", "Outcome", "collect", "run"]
 
 ROWS = "rows.jsonl"
-START = "spawn"  # how processes start: a fresh one inherits neither locks nor threads
+CONTEXT = get_context("spawn")  # a fresh process inherits neither locks nor threads
 # What a row says about the fit; empty if it failed.
 TIMES = ("seconds", "cpu_seconds", "iterations", "converged")
 MEMORY = ("memory_start", "memory_peak", "memory_exact")
@@ -220,9 +220,8 @@ class Worker:
     """A process and the job it has at the moment."""
 
     def __init__(self) -> None:
-        context = get_context(START)
-        self.link, other = context.Pipe()
-        self.process = context.Process(target=serve, args=(other,), daemon=True)
+        self.link, other = CONTEXT.Pipe()
+        self.process = CONTEXT.Process(target=serve, args=(other,), daemon=True)
         self.process.start()
         other.close()
         self.is_ready = False
