@@ -139,7 +139,7 @@ class BestOf:
 def best_of(estimator: Any, chosen_by: str = "the clean data", **grid: Any) -> BestOf:
     """A method that is run with several values of its parameters, the best of which counts.
 
-    The choice looks at the score itself, which a user cannot do: it says what the method could
+    The choice is made by the score itself, which a user cannot do: it says what the method could
     reach. It is therefore reported together with the basis of the choice, and the result of the
     parameters as they are in ``estimator`` stands beside it.
 
@@ -271,7 +271,7 @@ class Table:
     notes : sequence of str, default=()
         Where the experiment departs from the published one, and why.
     time_limit : float, default=600
-        Seconds after which a cell is given up and recorded as a failure.
+        Seconds after which a cell is stopped and recorded as a failure.
     repeats : int, default=1
         How often each cell is fitted; the shortest time counts. A table of times needs 2, since
         the first fit of a process also loads libraries and compiled code.

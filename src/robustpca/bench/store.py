@@ -116,7 +116,7 @@ def read_rows(path: str | Path) -> list[Row]:
             row["key"]
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
-                f"Line {number} of {path} is not a row: {error}. Mend or delete the line."
+                f"Line {number} of {path} is not a row: {error}. Correct or delete the line."
             ) from error
         rows.append(row)
     return rows
