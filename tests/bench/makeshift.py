@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,7 @@ def small_table(methods=None, **parts):
 def run_gated(out, gate="", at=0, method="fork"):
     """Run cells with 1, 2, ... components, and stop at one of them for good."""
     os.environ.update(GATE=str(gate), GATE_AT=str(at))
-    runner.START = method  # a fork takes no time, since all is imported
+    runner.CONTEXT = get_context(method)  # a fork takes no time, since all is imported
     table = small_table(
         {"gated": Gated()},
         datasets={"cloud": Cloud(n_features=N_CELLS)},

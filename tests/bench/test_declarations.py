@@ -8,7 +8,7 @@ from sklearn.decomposition import PCA
 
 from robustpca import EPCA, PCAOM
 from robustpca.bench import best_of, by_level
-from robustpca.bench.declarations import asked_for
+from robustpca.bench.declarations import asked_for, variants
 from robustpca.bench.runner import Outcome, _prepare
 from robustpca.datasets import occlude_blocks, reset_entries
 from robustpca.papers.pcaan.scores import mean_error, unit_pixels
@@ -75,15 +75,14 @@ def test_cells_of_a_lower_level_are_among_those_of_a_higher_one():
 
 def test_best_of_holds_the_default_and_every_candidate():
     given = EPCA(sigma="auto")
-    variants = best_of(given, "the labels", sigma=[1.0, 2.0], max_weight=[None, 0.5]).variants(
-        {"n_components": 3}, "quick"
-    )
-    assert [variant.role for variant in variants] == ["default"] + 4 * ["candidate"]
-    assert {variant.chosen_by for variant in variants} == {"the labels"}
-    assert variants[0].estimator.get_params() == given.set_params(n_components=3).get_params()
-    assert variants[-1].tuned == {"sigma": 2.0, "max_weight": 0.5}
-    assert variants[-1].estimator.sigma == 2.0
-    assert variants[-1].estimator.n_components == 3
+    method = best_of(given, "the labels", sigma=[1.0, 2.0], max_weight=[None, 0.5])
+    found = variants(method, {"n_components": 3}, "quick")
+    assert [variant.role for variant in found] == ["default"] + 4 * ["candidate"]
+    assert {variant.chosen_by for variant in found} == {"the labels"}
+    assert found[0].estimator.get_params() == given.set_params(n_components=3).get_params()
+    assert found[-1].tuned == {"sigma": 2.0, "max_weight": 0.5}
+    assert found[-1].estimator.sigma == 2.0
+    assert found[-1].estimator.n_components == 3
 
 
 def test_best_of_says_what_it_needs():

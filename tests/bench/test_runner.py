@@ -6,6 +6,7 @@ from pathlib import Path
 
 import makeshift
 import numpy as np
+import processes
 import pytest
 from makeshift import N_CELLS, Cloud, small_table
 from processes import PATIENCE, is_running, members, wait_until
@@ -15,7 +16,7 @@ from sklearn.decomposition import PCA
 from robustpca import EPCA, GLRAM
 from robustpca.bench import read_rows, run, runner
 from robustpca.bench.progress import new_progress
-from robustpca.bench.runner import ROWS, START, Outcome, _prepare
+from robustpca.bench.runner import ROWS, Outcome, _prepare
 from robustpca.bench.shown import curve
 from robustpca.bench.trial import explain, measure, spoil
 from robustpca.datasets import make_subspace_with_outliers, reset_entries
@@ -62,7 +63,7 @@ def mixed(tmp_path_factory):
     ]
     out, bar = tmp_path_factory.mktemp("mixed"), new_progress()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "START", "forkserver")
+        patch.setattr(runner, "CONTEXT", processes.CONTEXT)
         outcome = run(tables, out, jobs=1, progress=bar)
     return tables, out, outcome, bar.tasks[0]
 
@@ -283,7 +284,7 @@ def test_killed_without_any_order_and_started_again_it_gives_the_same_rows(tmp_p
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_workers_do_not_go_on_without_a_parent(tmp_path, start):
     gate = tmp_path / "gate"
-    process = start(makeshift.run_gated, tmp_path, gate, 1, START)
+    process = start(makeshift.run_gated, tmp_path, gate, 1, "spawn")
     wait_until(lambda: gate.exists() or not process.is_alive())
     process.kill()
     worker = int(gate.read_text())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -33,16 +33,8 @@ LEVELS = ("quick", "default", "full")
 GROUNDS = ("the clean data", "the labels")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ByLevel:
-    """A part of a declaration that depends on the level."""
-
-    quick: Any
-    default: Any
-    full: Any
-
-
-def by_level(*, quick: Any, default: Any, full: Any) -> ByLevel:
     """A grid, a number of seeds or a data set that grows with the level.
 
     Examples
@@ -51,7 +43,13 @@ def by_level(*, quick: Any, default: Any, full: Any) -> ByLevel:
     >>> by_level(quick=2, default=10, full=50).full
     50
     """
-    return ByLevel(quick, default, full)
+
+    quick: Any
+    default: Any
+    full: Any
+
+
+by_level = ByLevel
 
 
 @dataclass(frozen=True)
@@ -129,56 +127,19 @@ class Variant:
     chosen_by: str = ""
 
 
-class Method(Protocol):
-    """What stands behind a label among the methods of a table."""
-
-    def variants(self, settings: Mapping[str, Any], level: str) -> list[Variant]:
-        """The estimators to fit for these values of what the table varies."""
-        ...
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """An estimator as it is given; what the table varies is set as its parameters."""
-
-    estimator: Any
-
-    def variants(self, settings: Mapping[str, Any], level: str) -> list[Variant]:
-        return [Variant(clone(self.estimator).set_params(**settings))]
-
-
-@dataclass(frozen=True)
-class Made:
-    """A function from what the table varies to an estimator."""
-
-    make: Callable[..., Any]
-
-    def variants(self, settings: Mapping[str, Any], level: str) -> list[Variant]:
-        return [Variant(self.make(**settings))]
-
-
 @dataclass(frozen=True)
 class BestOf:
     """A method with a grid; see `best_of`."""
 
-    method: Method
+    method: Any
     grid: Mapping[str, Any]
     chosen_by: str
-
-    def variants(self, settings: Mapping[str, Any], level: str) -> list[Variant]:
-        found = []
-        for plain in self.method.variants(settings, level):
-            found.append(replace(plain, role="default", chosen_by=self.chosen_by))
-            for tuned in _product(self.grid, level):
-                estimator = clone(plain.estimator).set_params(**tuned)
-                found.append(Variant(estimator, "candidate", tuned, self.chosen_by))
-        return found
 
 
 def best_of(estimator: Any, chosen_by: str = "the clean data", **grid: Any) -> BestOf:
     """A method that is run with several values of its parameters, the best of which counts.
 
-    The choice looks at the score itself, which a user cannot do: it says what the method could
+    The choice is made by the score itself, which a user cannot do: it says what the method could
     reach. It is therefore reported together with the basis of the choice, and the result of the
     parameters as they are in ``estimator`` stands beside it.
 
@@ -195,26 +156,34 @@ def best_of(estimator: Any, chosen_by: str = "the clean data", **grid: Any) -> B
     --------
     >>> from robustpca import EPCA
     >>> from robustpca.bench import best_of
-    >>> [v.role for v in best_of(EPCA(), sigma=[1.0, 2.0]).variants({}, "quick")]
-    ['default', 'candidate', 'candidate']
+    >>> best_of(EPCA(), sigma=[1.0, 2.0]).grid
+    {'sigma': [1.0, 2.0]}
     """
     if chosen_by not in GROUNDS:
         raise ValueError(f"chosen_by={chosen_by!r} is not known: choose from {GROUNDS}.")
     if not grid:
         raise ValueError("best_of needs at least one parameter with values to choose from.")
-    return BestOf(as_method(estimator), grid, chosen_by)
+    return BestOf(estimator, grid, chosen_by)
 
 
-def as_method(value: Any) -> Method:
-    """Wrap an estimator or a function; methods stay what they are."""
-    if hasattr(value, "variants"):
-        return value
-    if hasattr(value, "get_params") and not inspect.isclass(value):
-        return Fixed(value)
-    if callable(value):
-        return Made(value)
+def variants(method: Any, settings: Mapping[str, Any], level: str) -> list[Variant]:
+    """The estimators to fit of a method, for these values of what the table varies."""
+    method = _at(method, level)
+    if isinstance(method, BestOf):
+        (plain,) = variants(method.method, settings, level)
+        default = replace(plain, role="default", chosen_by=method.chosen_by)
+        return [default] + [
+            Variant(
+                clone(plain.estimator).set_params(**tuned), "candidate", tuned, method.chosen_by
+            )
+            for tuned in _product(method.grid, level)
+        ]
+    if hasattr(method, "get_params") and not inspect.isclass(method):
+        return [Variant(clone(method).set_params(**settings))]
+    if callable(method):
+        return [Variant(method(**settings))]
     raise TypeError(
-        f"{value!r} is not a method: give an estimator, best_of(...), or a function that returns "
+        f"{method!r} is not a method: give an estimator, best_of(...), or a function that returns "
         "an estimator."
     )
 
@@ -303,7 +272,7 @@ class Table:
     notes : sequence of str, default=()
         Where the experiment departs from the published one, and why.
     time_limit : float, default=600
-        Seconds after which a cell is given up and recorded as a failure.
+        Seconds after which a cell is stopped and recorded as a failure.
     repeats : int, default=1
         How often each cell is fitted; the shortest time counts. A table of times needs 2, since
         the first fit of a process also loads libraries and compiled code.
@@ -429,7 +398,7 @@ class Table:
         fits = [
             (settings, label, variant)
             for settings, (label, given) in product(self.points(level), self.methods.items())
-            for variant in as_method(_at(given, level)).variants(settings, level)
+            for variant in variants(given, settings, level)
         ]
         spoiled = product(
             self.sources(level).items(),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["ROWS", "Outcome", "collect", "run"]
 
 ROWS = "rows.jsonl"
-START = "spawn"  # how processes start: a fresh one inherits neither locks nor threads
+CONTEXT = get_context("spawn")  # a fresh process inherits neither locks nor threads
 # What a row says about the fit; empty if it failed.
 TIMES = ("seconds", "cpu_seconds", "iterations", "converged")
 MEMORY = ("memory_start", "memory_peak", "memory_exact")
@@ -171,14 +171,14 @@ def _prepare(tables: Iterable[Table], level: str, outcome: Outcome) -> Iterator[
     """Jobs for all cells whose data are there; the rest is noted in the outcome."""
     for table in tables:
         facts: dict[str, dict[str, Any]] = {}
-        lacking = outcome.missing_data[table.name] = {}
+        missing = outcome.missing_data[table.name] = {}
         for name, source in table.sources(level).items():
             try:
                 # The key of a row must not hang on chance: what is drawn is drawn from seed 0.
                 facts[name] = _facts(source(**asked_for(source, random_state=0)))
             except Exception as error:  # a data set that is not there must not stop the others
                 text = str(error) if isinstance(error, FileNotFoundError) else explain(error)
-                lacking[name] = " ".join(text.split())
+                missing[name] = " ".join(text.split())
         for cell in table.cells(level):
             if cell.dataset in facts:
                 yield _job(cell, facts[cell.dataset], table.limit(level))
@@ -220,9 +220,8 @@ class Worker:
     """A process and the job it has at the moment."""
 
     def __init__(self) -> None:
-        context: Any = get_context(START)
-        self.link, other = context.Pipe()
-        self.process = context.Process(target=serve, args=(other,), daemon=True)
+        self.link, other = CONTEXT.Pipe()
+        self.process = CONTEXT.Process(target=serve, args=(other,), daemon=True)
         self.process.start()
         other.close()
         self.is_ready = False
