@@ -145,7 +145,6 @@ def test_a_path_neither_warns_nor_changes_what_it_is_given(recwarn):
     np.testing.assert_array_equal(X, before)
     assert model.get_params() == settings
     assert not hasattr(model, "components_")
-    assert model._warm is None
 
 
 def test_the_hidden_entries_are_drawn_by_the_seed():

@@ -26,7 +26,7 @@ from robustpca.models.lowrank_base import (
 )
 from robustpca.models.params import Interval, StrOptions
 from robustpca.parts.entry_losses import ENTRY_LOSSES, EntryLoss
-from robustpca.parts.graphs import adjacency_of, laplacian, largest_eigenvalue
+from robustpca.parts.graphs import adjacency_of, eigenvalue_bound, laplacian
 from robustpca.parts.losses import named
 from robustpca.solvers.altproj import alternating_projections
 from robustpca.solvers.graph_descent import fista
@@ -579,7 +579,7 @@ class FRPCAG(LowRankModel):
         feature_graph = adjacency_of(self.feature_graph, data.T, self.n_neighbors, "features")
         samples = laplacian(sample_graph, normalized=self.normalized)
         features = laplacian(feature_graph, normalized=self.normalized)
-        feature_norm = largest_eigenvalue(features)
+        feature_norm = eigenvalue_bound(features)
         result = fista(
             data,
             loss,
@@ -587,7 +587,7 @@ class FRPCAG(LowRankModel):
             sample_smoothness,
             features,
             feature_smoothness,
-            sample_norm=largest_eigenvalue(samples),
+            sample_norm=eigenvalue_bound(samples),
             feature_norm=feature_norm,
             start=self._start(X.shape),
             tol=self.tol,

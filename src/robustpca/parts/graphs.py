@@ -37,10 +37,10 @@ from robustpca.engine.neighbors import (
 __all__ = [
     "adjacency_of",
     "as_adjacency",
+    "eigenvalue_bound",
     "grid_graph",
     "knn_graph",
     "laplacian",
-    "largest_eigenvalue",
     "locality_order",
     "nearest_neighbors",
     "neighbor_recall",
@@ -250,8 +250,8 @@ def grid_graph(shape: Sequence[int], *, diagonals: bool = False) -> sparse.csr_a
     return _symmetric(grid, "max")
 
 
-def largest_eigenvalue(laplacian: sparse.csr_array) -> float:
-    """Largest eigenvalue of a Laplacian, by Lanczos iteration.
+def eigenvalue_bound(laplacian: sparse.csr_array) -> float:
+    """Upper bound on the largest eigenvalue of a Laplacian, by Lanczos iteration.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def largest_eigenvalue(laplacian: sparse.csr_array) -> float:
     Returns
     -------
     bound : float
-        At most a hundredth larger than the eigenvalue, and not smaller.
+        At most a hundredth larger than the eigenvalue.
     """
     n_vertices, bound = laplacian.shape[0], float(abs(laplacian).sum(axis=1, dtype=float).max())
     if n_vertices <= 100:

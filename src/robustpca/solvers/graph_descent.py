@@ -17,7 +17,7 @@ from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.threads import Crew, compiled, one_blas_thread
 from robustpca.parts.entry_losses import EntryLoss
-from robustpca.parts.graphs import largest_eigenvalue, locality_order
+from robustpca.parts.graphs import eigenvalue_bound, locality_order
 
 R = TypeVar("R")
 
@@ -392,7 +392,7 @@ def _term(
         )
     if norm is None:
         with one_blas_thread:
-            norm = largest_eigenvalue(laplacian)
+            norm = eigenvalue_bound(laplacian)
     return laplacian, 2 * smoothness * norm
 
 

@@ -19,7 +19,7 @@ from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.svt import TILE_ROWS, LowRank, SingularThreshold, lanes, spectral_norm
 from robustpca.engine.threads import Crew, compiled
 from robustpca.parts.entry_losses import EntryLoss, HuberNorm, L1Norm
-from robustpca.parts.graphs import largest_eigenvalue
+from robustpca.parts.graphs import eigenvalue_bound
 
 # Iterations without a smaller residual after which single precision gives no more digits.
 PATIENCE = 15
@@ -45,7 +45,7 @@ class GraphSmoothness:
     @classmethod
     def of(cls, laplacian: Any, weight: float) -> "GraphSmoothness":
         """The term with the norm of its Laplacian."""
-        return cls(laplacian, weight, largest_eigenvalue(laplacian))
+        return cls(laplacian, weight, eigenvalue_bound(laplacian))
 
     def value(self, A: Array) -> float:
         """How much neighbours differ."""
