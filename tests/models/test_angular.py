@@ -1,4 +1,4 @@
-"""The angular chapter: planted truths, the paper's claims, invariances, odd input."""
+"""Angular embedding: planted truths, the paper's claims, invariances, odd input."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def noisy_planted(shape, seed=1):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_median_saves_what_the_mean_loses(solver, seed):
-    # The far cluster pulls the mean out of the data, and from there all rows look alike.
+    # The far cluster pulls the mean out of the data, and from there all rows have one direction.
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(300, 80)) * 0.1
     X[:, 0] += 3 * rng.normal(size=300)

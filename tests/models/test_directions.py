@@ -1,4 +1,4 @@
-"""The directions chapter: enumeration, special cases, planted truths, odd input."""
+"""Directions of far-reaching scores: enumeration, special cases, planted truths, odd input."""
 
 import itertools
 import warnings
@@ -267,8 +267,9 @@ def test_going_round_in_circles_ends_with_a_warning(rng, monkeypatch):
         return np.array([np.cos(angle), np.sin(angle)])
 
     monkeypatch.setattr(directions.TrimmedMeans, "__call__", circling)
-    with pytest.warns(ConvergenceWarning, match="went round in circles.*Lower trim"):
+    with pytest.warns(ConvergenceWarning, match="went round in circles.*Lower trim") as caught:
         model = GrassmannAverage(1, center="mean").fit(X)
+    assert caught[0].filename == __file__
     assert not model.converged_
     assert model.n_iter_ < 10
 

@@ -1,4 +1,4 @@
-"""Eigenvectors of operators, small and large, and the embeddings that solve a problem for good."""
+"""Eigenvectors of operators, small and large, and the embeddings that solve a problem exactly."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,6 @@ from scipy import linalg, sparse
 from robustpca.parts.graphs import grid_graph, knn_graph, laplacian
 from robustpca.solvers import eigenvectors as spectral
 from robustpca.solvers.eigenvectors import (
-    RobustSearch,
     conjugate_gradients,
     graph_embedding,
     graph_smoother,
@@ -17,6 +16,7 @@ from robustpca.solvers.eigenvectors import (
     largest_eigenvectors,
     largest_square,
     normalized_cuts,
+    robust_embedding,
     roughness,
     row_shrink,
     smooth_factors,
@@ -159,7 +159,7 @@ def test_the_constant_vector_stays_out_of_the_embedding(solver, rng):
     X, graph = moons(rng)
     matrix = laplacian(graph, normalized=False)
     weight = graph_weight(X, matrix, 0.9)
-    without = graph_embedding(X, matrix, 3, weight, against=constant(len(X)))
+    without = graph_embedding(X, matrix, 3, weight, exclude_constant=True)
     free = graph_embedding(X, matrix, 4, weight)
     assert_allclose(without.codes.sum(axis=0), 0, atol=1e-10)
     # The constant is an eigenvector: what is left are the others.
@@ -172,16 +172,29 @@ def robust_value(X, matrix, weight, pair):
     return apart + weight * roughness(pair.codes, matrix)
 
 
+def searched(X, matrix, n_components, weight, starts):
+    return robust_embedding(
+        X,
+        matrix,
+        n_components,
+        weight,
+        starts=starts,
+        unit=6.0,
+        exclude_constant=True,
+        tol=1e-7,
+        max_iter=500,
+    )
+
+
 @pytest.mark.parametrize("n_outliers", [0, 12])
 def test_the_robust_search_ends_no_worse_than_any_of_its_starts(solver, rng, n_outliers):
     X, _, _ = planted_subspace(rng, 90, 12, 3, n_outliers, noise=0.3)
     X -= np.median(X, axis=0)
     matrix = laplacian(knn_graph(X, 7), normalized=False)
     weight, starts = 0.5, (0.0, graph_weight(X, matrix, 0.5))
-    search = RobustSearch(X, matrix, 3, weight, starts=starts, against=constant(len(X)), unit=6.0)
-    result = search.run(1e-7, 500, lambda _: None)
+    result = searched(X, matrix, 3, weight, starts)
     values = [
-        robust_value(X, matrix, weight, graph_embedding(X, matrix, 3, a, against=constant(len(X))))
+        robust_value(X, matrix, weight, graph_embedding(X, matrix, 3, a, exclude_constant=True))
         for a in starts
     ]
     assert result.objective[0] == pytest.approx(min(values))
@@ -202,8 +215,7 @@ def test_no_random_start_of_a_local_search_is_much_better_than_the_robust_search
     X -= np.median(X, axis=0)
     matrix = laplacian(knn_graph(X, 5), normalized=False)
     weight = 1.0
-    search = RobustSearch(X, matrix, 2, weight, starts=(0.0,), against=constant(40), unit=6.0)
-    reached = search.run(1e-7, 500, lambda _: None).objective[-1]
+    reached = searched(X, matrix, 2, weight, (0.0,)).objective[-1]
     best = np.inf
     for _ in range(5):
         codes = frame(rng, 40, 2)
@@ -229,7 +241,8 @@ def test_smooth_factors_are_the_global_optimum(solver, rng, shape, smoothness):
     X = rng.normal(size=(n, 4)) @ rng.normal(size=(4, d)) + 0.3 * rng.normal(size=shape)
     X -= X.mean(axis=0)
     matrix = laplacian(knn_graph(X, 5))
-    components, codes = smooth_factors(X, matrix, 3, smoothness)
+    pair = smooth_factors(X, matrix, 3, smoothness)
+    components, codes = pair.loadings, pair.codes
     kernel = np.linalg.inv(np.eye(n) + smoothness * matrix.toarray())
     values, vectors = linalg.eigh(X.T @ kernel @ X)
     assert subspace_distance(components, vectors[:, -3:].T) < 1e-8

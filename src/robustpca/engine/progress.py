@@ -40,20 +40,17 @@ class Progress:
     n_restarts: int | None = None
     phase: str | None = None
 
-    def __str__(self) -> str:
-        """One line of a log, without the fields that a method does not have."""
-        line = f"objective {self.objective:.6g}, change {self.change:.1e}"
-        if self.n_active is not None:
-            line += f", {self.n_active} active"
-        if self.rank is not None:
-            line += f", rank {self.rank}"
-        if self.stage is not None:
-            line += f", component {self.stage}"
-        if self.n_restarts is not None:
-            line += f", {self.n_restarts} restarts"
-        if self.phase is not None:
-            line += f", {self.phase}"
-        return line
+    @property
+    def detail(self) -> str:
+        """The fields that only some methods have, in words."""
+        words = {
+            "n_active": f"{self.n_active} active",
+            "rank": f"rank {self.rank}",
+            "stage": f"stage {self.stage}",
+            "n_restarts": f"{self.n_restarts} restarts",
+            "phase": self.phase,
+        }
+        return ", ".join(str(text) for name, text in words.items() if vars(self)[name] is not None)
 
 
 Callback = Callable[[Any], object]

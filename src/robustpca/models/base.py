@@ -136,15 +136,17 @@ def warn(warning: Warning) -> None:
     warnings.warn(warning, stacklevel=level)
 
 
-def unconverged(model: Any, ending: Ending, units: str = "passes") -> tuple[Warning, ...]:
-    """The warning that a fit stopped early, with the parameters to change; empty if it did not."""
+def unconverged(
+    model: Any, ending: Ending, units: str = "passes", name: str | None = None
+) -> tuple[Warning, ...]:
+    """The warning that a fit stopped early, with the parameters to change; none if it did not."""
     if ending.converged:
         return ()
     return (
         ConvergenceWarning(
-            f"{type(model).__name__} stopped after max_iter={model.max_iter} {units} with a "
-            f"change of {ending.change:.1e}, above tol={model.tol:.1e}. Raise max_iter, or raise "
-            "tol to accept this fit."
+            f"{name or type(model).__name__} stopped after max_iter={model.max_iter} {units} with "
+            f"a change of {ending.change:.1e}, above tol={model.tol:.1e}. Raise max_iter, or "
+            "raise tol to accept this fit."
         ),
     )
 
@@ -156,8 +158,11 @@ def reporter(model: Any, unit: str = "pass") -> Callback:
 
     def report(progress: Progress) -> None:
         if verbose:
-            seconds = time.perf_counter() - started
-            print(f"[{name}] {unit} {progress.iteration} after {seconds:.1f} s: {progress}")
+            print(
+                f"[{name}] {unit} {progress.iteration}: objective {progress.objective:.6g}, change "
+                f"{progress.change:.1e} after {time.perf_counter() - started:.1f} s"
+                + (f", {progress.detail}" if progress.detail else "")
+            )
         if callback is not None:
             callback(progress)
 

@@ -1,4 +1,4 @@
-"""The reweighting loop, and the vector model it is mostly used with.
+"""The reweighting loop, and fits of a subspace by it.
 
 Given a concave loss and a weighting, the loop alternates three exact steps: losses from the
 squared residuals, weights from the losses, a weighted least-squares fit from the weights. Any
@@ -6,16 +6,15 @@ model that offers `residuals`, `fit` and `widen` can be put in.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from robustpca.engine.linalg import (
-    Array,
-)
+from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.rows import Rows
 from robustpca.parts.losses import Loss
+from robustpca.parts.starts import trusted_half
 from robustpca.parts.weightings import Weighted, Weighting
 
 
@@ -128,7 +127,7 @@ def _change(old: Weighted, new: Weighted, monotone: bool) -> float:
     return float(np.abs(new.direct - old.direct).max())
 
 
-class SubspaceFit(Model, Protocol):
+class SubspaceEstimate(Model, Protocol):
     """A model that is a subspace."""
 
     floor: float
@@ -144,3 +143,97 @@ class SubspaceFit(Model, Protocol):
 
     def variances(self) -> tuple[Array, float]:
         """Weighted variance along each axis, and in all."""
+
+
+@dataclass(frozen=True)
+class ReweightedSubspace(Reweighting):
+    """A subspace with the loss and the weights that led to it.
+
+    ``variances`` along the ``components`` (rows) and the ``total`` are weighted with
+    ``fitted_with``; ``floor`` is the distance that counts as zero.
+    """
+
+    loss: Any
+    mean: Array
+    components: Array
+    variances: Array
+    total: float
+    floor: float
+
+
+def reweighted_subspace(
+    model: Any,
+    loss: Loss,
+    weighting: Weighting,
+    *,
+    init: str = "pca",
+    rng: np.random.RandomState,
+    share: float | None = None,
+    tol: float,
+    max_iter: int,
+    callback: Callback = ignore,
+) -> ReweightedSubspace:
+    """Fit a subspace with a loss and a weighting of the samples.
+
+    Parameters
+    ----------
+    model : SubspaceEstimate
+        The subspace that fits all samples with equal weights.
+    loss : Loss
+        Loss of the squared residuals.
+    weighting : Weighting
+        Weights of the samples.
+    init : str, default='pca'
+        Where to start: 'robust' for the samples with the least outlyingness, 'random' for random
+        weights, anything else for the model as it is.
+    rng : RandomState
+        Draws the directions of the robust start or the random weights.
+    share : float, default=None
+        Share of the weighted variance that decides the number of components, for a `model` whose
+        ``n_components`` can be set.
+    tol, max_iter, callback
+        As in `reweight`.
+
+    Returns
+    -------
+    ReweightedSubspace
+        The subspace, the weights and how the loop ended.
+    """
+    if init in ("robust", "random"):
+        coordinates, outside = model.coordinates()
+        if init == "robust":
+            weights = trusted_half(coordinates, outside, rng)
+        else:
+            weights = rng.uniform(size=len(outside))
+        model.fit(weights)
+        if loss.by_start:
+            model.settle(weights)
+    if share is not None:
+        model.n_components = model.rank_for(share)
+    loss = loss.tuned(model.residuals(), model.floor)
+
+    def run() -> Reweighting:
+        return reweight(model, loss, weighting, tol=tol, max_iter=max_iter, callback=callback)
+
+    result = run()
+    # A share of the variance is a share of the weighted one, which the weights decide.
+    tried: set[int] = set()
+    while share is not None and model.n_components not in tried:
+        tried.add(model.n_components)
+        wanted = model.rank_for(share)
+        # Two ranks may each ask for the other; the larger one then holds the share.
+        wanted = max(wanted, model.n_components) if wanted in tried else wanted
+        if wanted != model.n_components:
+            model.n_components = wanted
+            result = run()
+    mean, components = model.subspace()
+    variances, total = model.variances()
+    return ReweightedSubspace(
+        **vars(result),
+        loss=loss,
+        mean=mean,
+        components=components,
+        variances=variances,
+        total=total,
+        floor=model.floor,
+    )
