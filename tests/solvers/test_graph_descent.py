@@ -484,7 +484,7 @@ class TestLoop:
         # Evaluated at the start, where every tenth iteration starts from, and at the end.
         assert len(set(result.objective)) == 2 + result.n_iter // 10
         assert steps[-1].n_restarts > 0
-        assert str(steps[-1]).endswith(f"{steps[-1].n_restarts} restarts")
+        assert steps[-1].detail == f"{steps[-1].n_restarts} restarts"
 
     def test_a_loop_that_runs_out_of_iterations_says_so(self, parts):
         result = fista(*parts, tol=1e-12, max_iter=7)

@@ -508,7 +508,7 @@ class TestLoop:
         assert steps[-1].change == result.change <= 1e-7
         assert all(0 <= step.rank <= 60 for step in steps)
         assert steps[-1].rank == result.low_rank.rank
-        assert str(steps[-1]).endswith(f"rank {result.low_rank.rank}")
+        assert steps[-1].detail == f"rank {result.low_rank.rank}"
         assert result.objective[0] == pytest.approx(usual(X).value(X), rel=1e-6)
 
     def test_an_exception_of_the_callback_ends_the_loop_and_harms_nothing(self, X):

@@ -90,7 +90,8 @@ def knn_graph(
     UserWarning
         If some vertices are so far from all others that their weights are zero.
     """
-    adjacency, message = _knn_graph(X, n_neighbors, bandwidth, symmetrize, method, random_state)
+    search = {"method": method, "random_state": random_state}
+    adjacency, message = _knn_graph(X, n_neighbors, bandwidth, symmetrize, **search)
     if message:
         warnings.warn(message, UserWarning, stacklevel=2)
     return adjacency
@@ -101,8 +102,7 @@ def _knn_graph(
     n_neighbors: int,
     bandwidth: Any = "mean",
     symmetrize: Symmetrize = "max",
-    method: Method = "auto",
-    random_state: int = 0,
+    **search: Any,
 ) -> tuple[sparse.csr_array, str]:
     """The graph, and what to tell about vertices without any weight."""
     X = checked_rows(X, "X")
@@ -112,7 +112,7 @@ def _knn_graph(
     if len(X) == 1 and n_neighbors >= 1:
         return sparse.csr_array((1, 1), dtype=X.dtype), ""
     n_neighbors = min(n_neighbors, len(X) - 1)
-    indices, squares = nearest_neighbors(X, n_neighbors, method=method, random_state=random_state)
+    indices, squares = nearest_neighbors(X, n_neighbors, **search)
     distances = np.sqrt(squares, dtype=np.float64)
     weights = _gaussian(distances, bandwidth).astype(X.dtype)
     isolated = (weights.max(axis=1) == 0) & np.isfinite(distances[:, 0])
