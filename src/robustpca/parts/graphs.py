@@ -37,10 +37,10 @@ from robustpca.engine.neighbors import (
 __all__ = [
     "adjacency_of",
     "as_adjacency",
+    "eigenvalue_bound",
     "grid_graph",
     "knn_graph",
     "laplacian",
-    "largest_eigenvalue",
     "locality_order",
     "nearest_neighbors",
     "neighbor_recall",
@@ -90,7 +90,8 @@ def knn_graph(
     UserWarning
         If some vertices are so far from all others that their weights are zero.
     """
-    adjacency, message = _knn_graph(X, n_neighbors, bandwidth, symmetrize, method, random_state)
+    search = {"method": method, "random_state": random_state}
+    adjacency, message = _knn_graph(X, n_neighbors, bandwidth, symmetrize, **search)
     if message:
         warnings.warn(message, UserWarning, stacklevel=2)
     return adjacency
@@ -101,8 +102,7 @@ def _knn_graph(
     n_neighbors: int,
     bandwidth: Any = "mean",
     symmetrize: Symmetrize = "max",
-    method: Method = "auto",
-    random_state: int = 0,
+    **search: Any,
 ) -> tuple[sparse.csr_array, str]:
     """The graph, and what to tell about vertices without any weight."""
     X = checked_rows(X, "X")
@@ -112,7 +112,7 @@ def _knn_graph(
     if len(X) == 1 and n_neighbors >= 1:
         return sparse.csr_array((1, 1), dtype=X.dtype), ""
     n_neighbors = min(n_neighbors, len(X) - 1)
-    indices, squares = nearest_neighbors(X, n_neighbors, method=method, random_state=random_state)
+    indices, squares = nearest_neighbors(X, n_neighbors, **search)
     distances = np.sqrt(squares, dtype=np.float64)
     weights = _gaussian(distances, bandwidth).astype(X.dtype)
     isolated = (weights.max(axis=1) == 0) & np.isfinite(distances[:, 0])
@@ -250,8 +250,8 @@ def grid_graph(shape: Sequence[int], *, diagonals: bool = False) -> sparse.csr_a
     return _symmetric(grid, "max")
 
 
-def largest_eigenvalue(laplacian: sparse.csr_array) -> float:
-    """Largest eigenvalue of a Laplacian, by Lanczos iteration.
+def eigenvalue_bound(laplacian: sparse.csr_array) -> float:
+    """Upper bound on the largest eigenvalue of a Laplacian, by Lanczos iteration.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def largest_eigenvalue(laplacian: sparse.csr_array) -> float:
     Returns
     -------
     bound : float
-        At most a hundredth larger than the eigenvalue, and not smaller.
+        At most a hundredth larger than the eigenvalue.
     """
     n_vertices, bound = laplacian.shape[0], float(abs(laplacian).sum(axis=1, dtype=float).max())
     if n_vertices <= 100:

@@ -14,7 +14,13 @@ from robustpca.engine.linalg import Array, orthonormal
 from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.svt import TILE_ROWS, LowRank, SingularThreshold, lanes, spectral_norm
 from robustpca.engine.threads import Crew, compiled
-from robustpca.solvers.splitting import Split, clip_outliers, observed_norm, usual_penalty
+from robustpca.solvers.splitting import (
+    Split,
+    clip_outliers,
+    largest_entry,
+    observed_norm,
+    usual_penalty,
+)
 
 # The threshold falls by this factor in each pass; slower is safer.
 DECAY = 0.7
@@ -51,7 +57,9 @@ def alternating_projections(
     callback : callable
         Called with a `Progress` after each pass.
     """
-    norm = max(observed_norm(clip_outliers(X)), np.finfo(float).tiny)
+    if largest_entry(X) == 0:
+        return Split.zero(X)
+    norm = observed_norm(clip_outliers(X))
     sharpness = 0.5 / (X.shape[0] * X.shape[1]) ** 0.25
     with Crew() as crew:
         loop = _Projections(X, rank, crew)

@@ -9,7 +9,7 @@ penalty and reaches the optimum, `Growing` is faster and may stop near it.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -19,7 +19,7 @@ from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.svt import TILE_ROWS, LowRank, SingularThreshold, lanes, spectral_norm
 from robustpca.engine.threads import Crew, compiled
 from robustpca.parts.entry_losses import EntryLoss, HuberNorm, L1Norm
-from robustpca.parts.graphs import largest_eigenvalue
+from robustpca.parts.graphs import eigenvalue_bound
 
 # Iterations without a smaller residual after which single precision gives no more digits.
 PATIENCE = 15
@@ -45,7 +45,7 @@ class GraphSmoothness:
     @classmethod
     def of(cls, laplacian: Any, weight: float) -> "GraphSmoothness":
         """The term with the norm of its Laplacian."""
-        return cls(laplacian, weight, largest_eigenvalue(laplacian))
+        return cls(laplacian, weight, eigenvalue_bound(laplacian))
 
     def value(self, A: Array) -> float:
         """How much neighbours differ."""
@@ -101,9 +101,9 @@ class Split:
     multipliers: Array | None = None
 
     @classmethod
-    def zero(cls, shape: tuple[int, int], dtype: Any) -> "Split":
+    def zero(cls, X: Array) -> "Split":
         """Both parts of data that are zero everywhere."""
-        parts = LowRank.zeros(shape, dtype), sparse.csr_array(shape)
+        parts = LowRank.zeros(X.shape, X.dtype), sparse.csr_array(X.shape)
         return cls(*parts, np.zeros(1), 0, True, 0.0, row_penalty=1.0, gap=0.0)
 
     def start(self) -> Array | None:
@@ -185,7 +185,7 @@ def _median_residual(X: Array, low_rank: LowRank, shrinkage: float) -> float:
     return float(np.nanmedian(np.abs(X[chosen] - low)))
 
 
-class Schedule(Protocol):
+class Schedule:
     """How the penalty changes in one run of the loop.
 
     ``exact`` schedules reach the optimum, so the multipliers have to converge as well. Single
@@ -198,15 +198,17 @@ class Schedule(Protocol):
 
     def start(self, X: Array, loss: EntryLoss, crew: Crew) -> tuple[float, Array]:
         """First penalty, and first matrix to lower the singular values of."""
+        raise NotImplementedError
 
     def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
         """Factor on the penalty, from the primal residual and how far the low rank moved."""
+        raise NotImplementedError
 
     def note_gap(self, iteration: int, excess: float) -> None:
         """Take into account that the gap is so many times the tolerance."""
 
 
-class Balanced:
+class Balanced(Schedule):
     """A penalty that is balanced at first and then fixed: the loop reaches the optimum.
 
     The best penalty depends on how small the noise is besides the gross errors, which is not
@@ -254,7 +256,7 @@ class Balanced:
                 self.highest, self.last = self.wide, iteration + 60
 
 
-class Growing:
+class Growing(Schedule):
     """A penalty that grows by ``rate`` each time: fast on data that are exactly low rank + sparse.
 
     The multipliers stop changing before they are right when there is noise, so the loop may end
@@ -282,9 +284,6 @@ class Growing:
         factor = min(self.rate, self.growth_left)
         self.growth_left /= factor
         return factor
-
-    def note_gap(self, iteration: int, excess: float) -> None:
-        pass
 
 
 def split(
@@ -329,6 +328,8 @@ def split(
     start : ndarray of shape (n_samples, n_features), default=None
         Where to start: `Split.start` of a similar problem.
     """
+    if largest_entry(X) == 0:
+        return Split.zero(X)
     with Crew() as crew:
         loop, penalties = _Splitting(X, loss, smoothness, crew), schedule()
         least = 0.55 * loop.lipschitz
@@ -365,9 +366,8 @@ def split(
             objective.append(cost + loop.cost(low_rank))
             callback(Progress(iteration, objective[-1], change, rank=low_rank.rank))
             best, since = (change, 0) if change < 0.9 * best else (best, since + 1)
-            converged = change <= tol and (
-                loop.dtype == np.float64 or tol >= penalties.single_until
-            )
+            accurate = loop.dtype == np.float64 or tol >= penalties.single_until
+            converged = change <= tol and accurate
             exhausted = change <= max(tol, penalties.single_until) or since >= PATIENCE
             if loop.dtype == np.float32 and exhausted and not converged:
                 loop.set_matrix(X, loop.A.astype(np.float64))
@@ -498,12 +498,8 @@ class _Splitting:
 
     def _extract(self, low_rank: LowRank, penalty: float) -> tuple[Any, float, float, float]:
         """Sparse part and the sums of `extract_tile`; ``A`` becomes the multipliers."""
-        numbers = (
-            *self.loss.dual_map(1 / penalty),
-            self.loss.threshold,
-            self.loss.curvature,
-            penalty,
-        )
+        slope, bound = self.loss.dual_map(1 / penalty)
+        numbers = (slope, bound, self.loss.threshold, self.loss.curvature, penalty)
         settings = [self.dtype.type(number) for number in numbers]
         kernel, graph_force = compiled(extract_tile), self._graph_force(low_rank)
         size = TILE_ROWS * self.X.shape[1]
