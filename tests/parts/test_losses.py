@@ -304,9 +304,22 @@ class TestAutomaticParameter:
 @given(norms=many_norms)
 def test_a_quantile_threshold_is_that_quantile_of_the_residual_norms(share, norms):
     tuned = CappedLoss(f"q{share}").tuned(norms**2, 1e-10)
-    expected = max(np.quantile(norms, share), 1e-10)
+    # It never comes nearer to the smallest residual than this, as the next test says.
+    expected = max(np.quantile(norms, share), 1.001 * norms.min() + 1e-10)
     assert tuned.threshold == pytest.approx(expected, rel=1e-15)
     assert tuned.floor == 1e-10
+
+
+@pytest.mark.parametrize("floor", [None, 0.25])
+def test_equal_residuals_are_not_all_beyond_their_quantile_once_rounding_moves_them(floor):
+    residuals = np.full(4, 9.0)
+    tuned = CappedLoss("q0.7", floor).tuned(residuals, 1e-10)
+    moved = (1 + 1e-4) * residuals
+    np.testing.assert_array_equal(tuned.values(moved), np.sqrt(moved))
+    np.testing.assert_array_equal(tuned.weights(moved), 1 / (2 * np.sqrt(moved)))
+    # Residuals that count as zero may become as large as the floor.
+    tuned = CappedLoss("q0.7").tuned(np.full(4, 1e-20), 1e-8)
+    assert np.all(tuned.weights(np.full(4, 1e-16)) > 0)
 
 
 def test_the_default_cap_silences_the_worst_fifth_of_the_samples():
