@@ -3,13 +3,20 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test papers browser lint bench docs format clean
+.PHONY: demo test test-all papers browser lint bench docs format clean
 
 demo: $(READY)
 	$(BIN)/python -m robustpca.tools.demo --out build/demo
 
+# The same cases every time, without those that are marked slow.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+test test-all: export OPENBLAS_NUM_THREADS = 1
 test: $(READY)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	$(PYTEST) -m "not slow"
+
+# All cases, and new random examples for the property tests; ended if they hang.
+test-all: $(READY)
+	timeout --signal=INT 30m $(PYTEST) --hypothesis-profile=random
 
 # All tables and figures of the papers at their quick level, and a page of them.
 papers: $(READY)

@@ -24,7 +24,7 @@ from robustpca.parts.entry_losses import (
 )
 from robustpca.parts.graphs import knn_graph, laplacian
 
-repeatable = settings(derandomize=True, deadline=None, max_examples=25)
+examples = settings(max_examples=25)
 
 # A path of five vertices with unequal weights, and one vertex that nobody knows.
 ADJACENCY = sparse.diags_array([[1.0, 0.3, 2.0, 0.0]], offsets=[1], shape=(5, 5)).tocsr()
@@ -74,7 +74,7 @@ def row_balls(A, radius):
 
 
 @every_term
-@repeatable
+@examples
 @given(A=matrices, other=matrices, step=steps, closeness=st.sampled_from([1.0, 1e-2, 1e-4]))
 def test_a_proximal_step_beats_every_other_point(term, A, other, step, closeness):
     def cost(Z):
@@ -88,7 +88,7 @@ def test_a_proximal_step_beats_every_other_point(term, A, other, step, closeness
 
 
 @every_term
-@repeatable
+@examples
 @given(A=matrices, B=matrices, step=steps)
 def test_proximal_steps_are_firmly_nonexpansive(term, A, B, step):
     moved = term.prox(A, step) - term.prox(B, step)
@@ -96,14 +96,14 @@ def test_proximal_steps_are_firmly_nonexpansive(term, A, B, step):
 
 
 @every_term
-@repeatable
+@examples
 @given(A=matrices)
 def test_a_step_of_zero_is_the_identity(term, A):
     np.testing.assert_allclose(term.prox(A, 0.0), A, rtol=0, atol=1e-13)
 
 
 @every_loss
-@repeatable
+@examples
 @given(A=matrices, step=steps)
 def test_a_proximal_step_of_a_loss_is_optimal(loss, A, step):
     best = loss.prox(A, step)
@@ -125,7 +125,7 @@ def test_a_proximal_step_of_a_loss_is_optimal(loss, A, step):
     ],
     ids=["l1", "nuclear", "l21"],
 )
-@repeatable
+@examples
 @given(A=matrices, step=steps)
 def test_what_a_norm_takes_away_is_the_projection_on_its_dual_ball(term, ball, A, step):
     # Moreau: a point is its proximal step and the proximal step of the conjugate.
@@ -136,7 +136,7 @@ def test_what_a_norm_takes_away_is_the_projection_on_its_dual_ball(term, ball, A
     assert term.value(term.prox(A, step)) == pytest.approx(aligned, rel=1e-9, abs=1e-9)
 
 
-@repeatable
+@examples
 @given(A=matrices, step=steps)
 def test_what_a_graph_takes_away_is_the_gradient_where_it_leads(A, step):
     term = GraphSmoothness(PATH, 0.7)
@@ -144,7 +144,7 @@ def test_what_a_graph_takes_away_is_the_gradient_where_it_leads(A, step):
     np.testing.assert_allclose(A - best, step * term.gradient(best), rtol=0, atol=1e-11)
 
 
-@repeatable
+@examples
 @given(A=matrices, threshold=st.floats(0, 10))
 def test_soft_threshold_is_the_textbook_formula(A, threshold):
     expected = np.sign(A) * np.maximum(np.abs(A) - threshold, 0)
@@ -154,7 +154,7 @@ def test_soft_threshold_is_the_textbook_formula(A, threshold):
     np.testing.assert_array_equal(found == 0, np.abs(A) <= threshold)
 
 
-@repeatable
+@examples
 @given(A=matrices, threshold=st.floats(0, 10))
 def test_row_shrink_is_the_textbook_formula(A, threshold):
     expected = np.zeros_like(A)
@@ -175,7 +175,7 @@ def test_singular_value_threshold_lowers_planted_singular_values(shape, threshol
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
 
 
-@repeatable
+@examples
 @given(A=matrices, threshold=st.floats(0, 5), seed=st.integers(0, 99))
 def test_singular_value_threshold_commutes_with_orthogonal_transforms(A, threshold, seed):
     rng = np.random.default_rng(seed)
@@ -194,7 +194,7 @@ def test_thresholding_nothing_gives_nothing():
             np.testing.assert_array_equal(shrink(zeros, threshold), zeros)
 
 
-@repeatable
+@examples
 @given(A=matrices)
 def test_values_agree_with_those_of_cvxpy(A):
     expected = {
@@ -226,7 +226,7 @@ def test_values_worked_out_by_hand(loss, entry, value):
     assert loss.value(np.array([[entry, 0.0]])) == pytest.approx(value, rel=1e-15)
 
 
-@repeatable
+@examples
 @given(A=matrices, threshold=st.floats(0.01, 5))
 def test_huber_is_what_is_left_once_sparse_part_and_noise_are_split_best(A, threshold):
     large = soft_threshold(A, threshold)
@@ -234,7 +234,7 @@ def test_huber_is_what_is_left_once_sparse_part_and_noise_are_split_best(A, thre
     assert HuberNorm(1.0, threshold).value(A) == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
-@repeatable
+@examples
 @given(A=matrices)
 def test_huber_lies_between_the_absolute_value_and_half_a_threshold_less(A):
     value, absolute = HuberNorm(1.0, 0.5).value(A), np.abs(A).sum()
@@ -249,7 +249,7 @@ def test_huber_with_a_tiny_threshold_is_the_absolute_value(rng):
 
 
 @every_loss
-@repeatable
+@examples
 @given(A=matrices, step=steps)
 def test_the_two_numbers_of_the_dual_map_make_the_proximal_step(loss, A, step):
     slope, bound = loss.dual_map(step)
@@ -266,7 +266,7 @@ def test_the_dual_map_of_several_steps_is_that_of_each(loss):
 
 
 @every_loss
-@repeatable
+@examples
 @given(A=matrices, scale=st.floats(1e-3, 1e3))
 def test_a_loss_in_other_units_costs_the_same_but_for_its_degree(loss, A, scale):
     expected = scale**loss.degree * loss.value(A)
@@ -274,7 +274,7 @@ def test_a_loss_in_other_units_costs_the_same_but_for_its_degree(loss, A, scale)
 
 
 @every_loss
-@repeatable
+@examples
 @given(A=matrices, hidden=arrays(np.bool_, SHAPE), step=steps)
 def test_missing_entries_cost_nothing_and_stay_missing(loss, A, hidden, step):
     holed = np.where(hidden, np.nan, A)
