@@ -21,13 +21,12 @@ from robustpca.parts.graphs import (
     grid_graph,
     knn_graph,
     laplacian,
-    largest_eigenvalue,
     locality_order,
     nearest_neighbors,
     neighbor_recall,
 )
 
-few = settings(max_examples=25, deadline=None, derandomize=True)
+few = settings(max_examples=25)
 
 
 def nearest_by_sorting(D, n_neighbors, own=True):

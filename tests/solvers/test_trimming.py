@@ -79,7 +79,7 @@ def awkward_directions(draw):
 ANGLES = [0.0, 0.2, np.pi / 6, np.pi / 4, np.pi / 3, 1.3, 1.57]
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(X=awkward_directions(), max_angle=st.sampled_from(ANGLES))
 def test_the_anchor_and_the_kept_rows_are_those_of_the_direct_count(X, max_angle):
     if not X.any():
