@@ -1,5 +1,6 @@
 """Robust principal component analysis behind one scikit-learn API."""
 
+from robustpca.engine.rows import as_dask
 from robustpca.models.angular import AngularEmbedding
 from robustpca.models.bilinear import GLRAM, R2DPCA, ReweightedBilinear
 from robustpca.models.directions import EMPCA, L1PCA, RSPCA, GrassmannAverage, LpPCA
@@ -41,6 +42,7 @@ __all__ = [
     "Reweighted",
     "ReweightedBilinear",
     "ReweightedPCA",
+    "as_dask",
     "smoothness_path",
     "sparsity_path",
 ]
