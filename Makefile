@@ -3,13 +3,20 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-lowest papers browser lint bench docs dist smoke format clean
+.PHONY: demo test test-all test-lowest papers browser lint bench docs dist smoke format clean
 
 demo: $(READY)
 	$(BIN)/python -m robustpca.tools.demo --out build/demo
 
+# The same cases every time, without those that are marked slow.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+test test-all: export OPENBLAS_NUM_THREADS = 1
 test: $(READY)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	$(PYTEST) -m "not slow"
+
+# All cases, and new random examples for the property tests; ended if they hang.
+test-all: $(READY)
+	timeout --signal=INT 30m $(PYTEST) --hypothesis-profile=random
 
 # A part of the tests that reaches all dependencies, on their lowest supported versions.
 LOWEST := build/lowest
@@ -20,7 +27,7 @@ test-lowest:
 	$(LOWEST)/bin/python -m pip install --quiet --editable ".[all]" --group dev \
 	    --constraint $(LOWEST)/constraints.txt
 	OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 --dist worksteal \
-	    tests/engine tests/parts tests/tools tests/test_cli.py tests/models/test_common.py
+	    tests/engine tests/parts tests/tools tests/cli tests/models/test_common.py
 
 # All tables and figures of the papers at their quick level, and a page of them.
 papers: $(READY)

@@ -26,9 +26,9 @@ from measure import peak_memory, seconds, wall
 from robustpca import AngularEmbedding
 from robustpca.engine.rows import ArrayRows
 from robustpca.engine.view import View, explore, near_rows
+from robustpca.metrics import subspace_distance
 from robustpca.parts.centers import geometric_median, remaining_force
 from robustpca.solvers.angular import trim
-from robustpca.testing import subspace_distance
 
 RANK, ANGLE = 5, np.pi / 3
 

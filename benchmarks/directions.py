@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from measure import best
 from robustpca import L1PCA, GrassmannAverage, LpPCA
 from robustpca.engine.rows import ArrayRows
-from robustpca.solvers.reweighting import VectorModel
+from robustpca.solvers.weighted_pca import VectorModel
 
 
 def planted(n_samples: int, n_features: int, rank: int, dtype: type) -> Any:

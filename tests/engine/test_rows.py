@@ -10,9 +10,9 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from robustpca import EPCA, PCAAN
+from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine import rows as engine
 from robustpca.engine.rows import ArrayRows, FileRows, SparseRows, as_dask, fold, lazy_rows
-from robustpca.testing import planted_subspace
 
 da = pytest.importorskip("dask.array")
 h5py = pytest.importorskip("h5py")

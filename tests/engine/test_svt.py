@@ -6,7 +6,6 @@ from threadpoolctl import threadpool_limits
 
 from robustpca.engine.svt import LowRank, SingularThreshold, lanes, spectral_norm
 from robustpca.engine.threads import Crew
-from robustpca.parts.entry_losses import singular_value_threshold
 
 # Tall, wide and square; with a short side that is decomposed whole, and with one that is not.
 SHAPES = [(300, 80), (80, 300), (150, 150), (60, 30), (30, 60), (500, 41), (1, 90), (90, 1)]
@@ -29,22 +28,28 @@ def with_a_gap(shape, rank, low=0.3):
     return np.r_[np.linspace(5, 2, rank), np.full(min(shape) - rank, low)]
 
 
-class Patient(SingularThreshold):
-    """One that is not let look again and again without end."""
+class Counted(SingularThreshold):
+    """Fails when it would multiply by the matrix without end."""
 
-    n_looks = 0
+    n_passes = 0
 
-    def look(self, A):
-        self.n_looks += 1
-        assert self.n_looks < 200, "looks for ever"
-        super().look(A)
+    def multiply(self, A):
+        self.n_passes += 1
+        assert self.n_passes < 200, "does not end"
+        super().multiply(A)
 
 
-def settled(A, threshold, crew, n_calls=8):
+def singular_value_threshold(A, threshold):
+    """Singular values lowered by the threshold, from a full decomposition."""
+    left, values, right = np.linalg.svd(A, full_matrices=False)
+    return (left * np.maximum(values - threshold, 0)) @ right
+
+
+def converged(A, threshold, crew, n_calls=8):
     """What a loop gets when its matrix does not change any more."""
-    shrink = Patient(A.shape, crew)
+    shrink = Counted(A.shape, crew)
     for _ in range(n_calls):
-        shrink.look(A)
+        shrink.multiply(A)
         low_rank = shrink.solve(A, threshold)
     return low_rank
 
@@ -68,7 +73,7 @@ class TestSingularThreshold:
     @pytest.mark.parametrize("shape", SHAPES, ids=str)
     def test_finds_what_a_full_decomposition_finds(self, shape, share, dtype, crew, rng):
         A = planted(rng, shape, with_a_gap(shape, round(share * min(shape))), dtype)
-        low_rank = settled(A, 1.0, crew, n_calls=12)
+        low_rank = converged(A, 1.0, crew, n_calls=12)
         assert low_rank.left.dtype == low_rank.right.dtype == dtype
         assert low_rank.left.shape == (shape[0], low_rank.rank)
         assert_thresholded(low_rank, A, 1.0, 1e-10 if dtype == np.float64 else 2e-5)
@@ -76,13 +81,13 @@ class TestSingularThreshold:
     @pytest.mark.parametrize("shape", [(60, 30), (30, 60), (40, 40), (1, 90), (90, 1)], ids=str)
     def test_a_small_side_is_right_at_the_first_call(self, shape, crew, rng):
         A = planted(rng, shape, with_a_gap(shape, min(shape) // 2))
-        assert_thresholded(settled(A, 1.0, crew, n_calls=1), A, 1.0, 1e-12)
+        assert_thresholded(converged(A, 1.0, crew, n_calls=1), A, 1.0, 1e-12)
 
     @pytest.mark.parametrize("shape", [(300, 80), (80, 300)], ids=str)
     def test_a_large_part_above_the_threshold_is_right_at_the_first_call(self, shape, crew, rng):
         # All directions of the block are needed each time it grows, up to the Gram matrix.
         A = planted(rng, shape, with_a_gap(shape, 60))
-        assert_thresholded(settled(A, 1.0, crew, n_calls=1), A, 1.0, 1e-12)
+        assert_thresholded(converged(A, 1.0, crew, n_calls=1), A, 1.0, 1e-12)
 
     @pytest.mark.parametrize("seed", range(10))
     @pytest.mark.parametrize("shape", [(200, 100), (100, 200)], ids=str)
@@ -90,17 +95,17 @@ class TestSingularThreshold:
         rng = np.random.default_rng(seed)
         rank = int(rng.integers(1, 25))
         A = planted(rng, shape, with_a_gap(shape, rank, low=0.5))
-        assert settled(A, 1.0, crew, n_calls=4).rank == rank
+        assert converged(A, 1.0, crew, n_calls=4).rank == rank
 
     def test_singular_values_that_are_close_to_each_other_are_all_found(self, crew, rng):
         values = np.r_[np.full(12, 3.0), np.full(88, 0.2)]
         A = planted(rng, (150, 100), values)
-        assert_thresholded(settled(A, 1.0, crew), A, 1.0, 1e-9)
+        assert_thresholded(converged(A, 1.0, crew), A, 1.0, 1e-9)
 
     def test_singular_values_of_very_different_size_are_all_found(self, crew, rng):
         values = np.r_[1e6, 1e3, 50.0, 3.0, 2.0, np.full(95, 0.1)]
         A = planted(rng, (150, 100), values)
-        assert_thresholded(settled(A, 1.0, crew), A, 1.0, 1e-6)
+        assert_thresholded(converged(A, 1.0, crew), A, 1.0, 1e-6)
 
     @pytest.mark.parametrize("shape", [(200, 100), (100, 200)], ids=str)
     def test_stays_accurate_while_the_matrix_changes_slowly(self, shape, crew, rng):
@@ -109,7 +114,7 @@ class TestSingularThreshold:
         shrink = SingularThreshold(shape, crew)
         for call in range(40):
             A = A + drift
-            shrink.look(A)
+            shrink.multiply(A)
             low_rank = shrink.solve(A, 1.0)
             if call >= 5:
                 expected = singular_value_threshold(A, 1.0)
@@ -125,7 +130,7 @@ class TestSingularThreshold:
             # The weakest direction of all rises to the top.
             values[-1] = 0.1 + 0.2 * call
             A = (left * values) @ right.T
-            shrink.look(A)
+            shrink.multiply(A)
             ranks.append(shrink.solve(A, 1.0).rank)
         assert ranks[4] == 8
         assert ranks[-1] == 9
@@ -138,17 +143,17 @@ class TestSingularThreshold:
         whole = []
         for rank in (5, 40, 90, 40, 5, 5, 5, 5, 5, 5):
             A = (left * with_a_gap((200, 100), rank)) @ right.T
-            shrink.look(A)
+            shrink.multiply(A)
             assert shrink.solve(A, 1.0).rank == rank
             whole.append(shrink.block is None)
         assert whole[2]
         assert not whole[-1]
-        shrink.look(A)
+        shrink.multiply(A)
         assert_thresholded(shrink.solve(A, 1.0), A, 1.0, 1e-7)
 
     def test_a_threshold_above_all_singular_values_leaves_nothing(self, crew, rng):
         for shape in SHAPES:
-            low_rank = settled(planted(rng, shape, with_a_gap(shape, 0)), 1.0, crew, n_calls=2)
+            low_rank = converged(planted(rng, shape, with_a_gap(shape, 0)), 1.0, crew, n_calls=2)
             assert low_rank.rank == 0
             np.testing.assert_array_equal(low_rank.dense(), np.zeros(shape))
 
@@ -157,18 +162,18 @@ class TestSingularThreshold:
             A = rng.normal(size=shape)
             A.flags.writeable = False
             before = A.copy()
-            settled(A, 3.0, crew, n_calls=2)
+            converged(A, 3.0, crew, n_calls=2)
             np.testing.assert_array_equal(A, before)
 
-    def test_tiles_may_be_seen_one_by_one_in_any_order(self, crew, rng):
+    def test_tiles_may_be_multiplied_one_by_one_in_any_order(self, crew, rng):
         A = planted(rng, (500, 60), with_a_gap((500, 60), 5))
         forward, backward = (SingularThreshold(A.shape, crew) for _ in range(2))
         for _ in range(6):
-            forward.look(A)
-            backward.begin(A.dtype)
+            forward.multiply(A)
+            backward.start_pass(A.dtype)
             for lane in reversed(range(len(backward.lanes))):
                 for place in reversed(backward.lanes[lane]):
-                    backward.see(lane, place, A[place])
+                    backward.multiply_tile(lane, place, A[place])
             found, same = (shrink.solve(A, 1.0) for shrink in (forward, backward))
         np.testing.assert_allclose(found.dense(), same.dense(), rtol=0, atol=1e-12)
 
@@ -179,7 +184,7 @@ class TestSingularThreshold:
         found = []
         for n_threads in (1, 2, 4):
             with threadpool_limits(n_threads, user_api="blas"), Crew() as crew:
-                found.append(settled(A, 1.0, crew, n_calls=3))
+                found.append(converged(A, 1.0, crew, n_calls=3))
         for other in found[1:]:
             np.testing.assert_array_equal(other.left, found[0].left)
             np.testing.assert_array_equal(other.right, found[0].right)
@@ -207,7 +212,7 @@ class TestDependentImages:
                 A = kind(rng).astype(dtype)
                 with Crew() as crew:
                     for B in (A, np.ascontiguousarray(A.T)):
-                        low_rank = settled(B, 0.5, crew)
+                        low_rank = converged(B, 0.5, crew)
                         assert_thresholded(low_rank, B, 0.5, accuracy * np.linalg.norm(B))
 
     @pytest.mark.parametrize(("dtype", "accuracy"), [(np.float64, 1e-12), (np.float32, 1e-5)])
@@ -219,26 +224,26 @@ class TestDependentImages:
                 A = (left @ rng.integers(-3, 4, size=(2, shape[1]))).astype(dtype)
                 size = np.linalg.norm(A, 2)
                 expected = singular_value_threshold(A.astype(np.float64), 0.1 * size)
-                shrink = Patient(shape, crew)
+                shrink = Counted(shape, crew)
                 for _ in range(10):
-                    shrink.look(A)
+                    shrink.multiply(A)
                     found = shrink.solve(A, 0.1 * size).dense()
                     assert np.linalg.norm(found - expected) < accuracy * size
 
     @pytest.mark.parametrize("dtype", [np.float64, np.float32])
     @pytest.mark.parametrize("shape", [(100, 60), (60, 100)], ids=str)
     def test_the_zero_matrix(self, shape, dtype, crew):
-        assert settled(np.zeros(shape, dtype), 1.0, crew).rank == 0
+        assert converged(np.zeros(shape, dtype), 1.0, crew).rank == 0
 
     @pytest.mark.parametrize("shape", [(30, 20), (1, 1), (1, 90), (90, 1)], ids=str)
     def test_a_small_zero_matrix(self, shape, crew):
-        assert settled(np.zeros(shape), 1.0, crew).rank == 0
+        assert converged(np.zeros(shape), 1.0, crew).rank == 0
 
     def test_goes_on_after_the_matrix_was_zero(self, crew, rng):
         A = planted(rng, (100, 60), with_a_gap((100, 60), 5))
-        shrink = Patient(A.shape, crew)
+        shrink = Counted(A.shape, crew)
         for B in (A, np.zeros_like(A), *[A] * 10):
-            shrink.look(B)
+            shrink.multiply(B)
             low_rank = shrink.solve(B, 1.0)
         assert_thresholded(low_rank, A, 1.0, 1e-8)
 

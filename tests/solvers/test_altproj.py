@@ -6,11 +6,11 @@ from mixtures import planted
 from threadpoolctl import threadpool_limits
 
 from robustpca.engine.threads import compiled
-from robustpca.solvers.altproj import accept, project
+from robustpca.solvers.altproj import accept, alternating_projections
 
 
 def find(X, rank, *, tol=1e-7, max_iter=200, **options):
-    return project(X, rank, tol=tol, max_iter=max_iter, **options)
+    return alternating_projections(X, rank, tol=tol, max_iter=max_iter, **options)
 
 
 def relative(found, truth):
@@ -112,17 +112,17 @@ class TestNoise:
 
 
 class TestLoop:
-    def test_watch_is_told_of_every_iteration(self, rng):
+    def test_the_callback_is_called_after_every_iteration(self, rng):
         X, *_ = planted(rng, (90, 60), 3)
         steps = []
-        result = find(X, 3, watch=steps.append)
+        result = find(X, 3, callback=steps.append)
         assert [step.iteration for step in steps] == list(range(1, result.n_iter + 1))
         np.testing.assert_array_equal([step.objective for step in steps], result.objective[1:])
         assert steps[-1].change == result.change
         assert {step.rank for step in steps} == {3}
         assert result.objective[0] == pytest.approx(np.linalg.norm(X))
 
-    def test_an_exception_of_watch_comes_through_and_harms_nothing(self, rng):
+    def test_an_exception_of_the_callback_ends_the_loop_and_harms_nothing(self, rng):
         X, *_ = planted(rng, (90, 60), 3)
         before = X.copy()
 
@@ -130,7 +130,7 @@ class TestLoop:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            find(X, 3, watch=stop)
+            find(X, 3, callback=stop)
         np.testing.assert_array_equal(X, before)
         assert find(X, 3).converged
 
@@ -215,12 +215,6 @@ class TestOddData:
         result = find(X, 2)
         both = result.low_rank.dense() + result.sparse.toarray()
         np.testing.assert_allclose(both, X, rtol=0, atol=1e-6)
-
-    @pytest.mark.skip("squares of the entries overflow or vanish; the estimators refuse such data")
-    @pytest.mark.parametrize("scale", [1e200, 1e-200])
-    def test_huge_and_tiny_values(self, scale, rng):
-        X, low, _ = planted(rng, (120, 90), 3)
-        assert relative(find(scale * X, 3).low_rank.dense() / scale, low) < 1e-6
 
 
 class TestKernel:

@@ -27,6 +27,13 @@ def square_norms(A: Array) -> Array:
     return np.einsum("ij,ij->i", A, A, dtype=np.float64)
 
 
+def finite(sums: Array) -> Array:
+    """Return ``sums`` if they are finite: any bad entry of the data shows up in them."""
+    if not np.isfinite(sums).all():
+        raise ValueError("Input X contains NaN, infinity or a value too large to be squared.")
+    return sums
+
+
 def orthonormal(A: Array, against: Array | None = None) -> Array:
     """Orthonormal columns spanning those of ``A``, completed where ``A`` lacks rank.
 

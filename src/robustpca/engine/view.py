@@ -11,15 +11,16 @@ import numpy as np
 from scipy import linalg
 from scipy.optimize import brentq
 
+from robustpca.engine.compact import coordinate_rows
 from robustpca.engine.linalg import (
     Array,
     DenseBlock,
     NearBlock,
+    finite,
     principal_axes,
     square_norms,
 )
 from robustpca.engine.rows import Rows
-from robustpca.solvers.reweighting import coordinate_rows, finite
 
 # Products of this many features at a time are left to the BLAS kernels for small matrices.
 FEATURES = 1024

@@ -4,12 +4,11 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from robustpca.engine.linalg import Array, DenseBlock, square_norms, tile_slices
+from robustpca.engine.linalg import Array, DenseBlock, finite, square_norms, tile_slices
 from robustpca.engine.rows import Rows
 from robustpca.engine.threads import Crew
 from robustpca.engine.trimmed_means import TrimmedMeans
 from robustpca.engine.view import FEW_ROWS, View, directed, explore, near_rows
-from robustpca.solvers.reweighting import finite
 
 # Columns are brought together in groups of this size, each by one pass over the data.
 COLUMN_BYTES = 1 << 28

@@ -10,12 +10,26 @@ from typing import Any
 
 import numpy as np
 
+from robustpca.engine.compact import inner_products
 from robustpca.engine.linalg import Array, DenseBlock, orthonormal, principal_axes, square_norms
 from robustpca.engine.rows import Rows
 from robustpca.engine.threads import Crew
-from robustpca.engine.view import FEATURES, View, WideBlock, directed, row, square_distances
-from robustpca.solvers.reweighting import inner_products
+from robustpca.engine.view import (
+    FEATURES,
+    View,
+    WideBlock,
+    directed,
+    explore,
+    near_rows,
+    row,
+    square_distances,
+)
+from robustpca.parts.centers import MEDIAN_TOL, geometric_median, remaining_force
 
+# Axes beyond the components that a view is expanded along at a time.
+MORE_AXES = 10
+# Expansions of a view that serves to bound angles only.
+FEW_EXPANSIONS = 2
 # Angles this near to the largest one count as within it: rounding must not decide ties.
 NEAR_TIE = 1e-9
 # Bytes of the anchors that are compared with all rows at a time, as a share of the data.
@@ -40,6 +54,79 @@ class Axes:
     values: Array
     codes: Array
     residuals: Array
+
+
+@dataclass(frozen=True)
+class AngularSubspace:
+    """Axes of the directions from a centre, and the rows that count (``support``).
+
+    ``force`` is the length of the mean direction at the geometric median, as far as rows at that
+    point do not balance it; None at other centres. Distances below ``floor`` are rounding error.
+    """
+
+    center: Array
+    axes: Axes
+    support: Array
+    anchor: int | None
+    force: float | None
+    floor: float
+
+
+def angular_subspace(
+    rows: Rows,
+    center: Array | None,
+    n_components: int,
+    *,
+    exact: bool,
+    max_angle: float,
+    n_anchors: int | None,
+    n_expansions: int,
+    rng: np.random.Generator,
+    report: Callable[[int, int], object],
+) -> AngularSubspace:
+    """Maximise the squared cosines between the rows and a subspace, seen from ``center``.
+
+    A centre of None is the geometric median. Rows that are farther than ``max_angle`` from the
+    best of ``n_anchors`` random rows (None for all rows) are left out; ``report`` receives how
+    many anchors have been counted, and of how many. The eigenproblem is solved as it is if
+    ``exact``, else in a random subspace that is expanded ``n_expansions`` times.
+    """
+    near, force, tol = near_rows(rows), None, None
+    if center is None and not exact:
+        # A view that is expanded anyway finds the geometric median on its way.
+        tol = MEDIAN_TOL[rows.dtype.name]
+    else:
+        near = near.centred(geometric_median(rows) if center is None else center)
+    # BLAS likes eight columns at a time, one of which may be the force on the centre.
+    columns = -(-(n_components + MORE_AXES + 1) // 8) * 8
+    width = columns if tol is None else columns - 1
+    view = View(near, 3 * columns)
+    trims, anchor = max_angle < np.pi / 2, None
+    if trims or not exact:
+        view.start(width, rng)
+        n_first = FEW_EXPANSIONS if trims else n_expansions
+        force = explore(view, width, n_first, n_settled=n_components, tol=tol)
+    if trims:
+        usable = np.flatnonzero(directed(view.lengths(), view.rows.floor)[0])
+        anchors = None
+        if n_anchors is not None and n_anchors < len(usable):
+            anchors = rng.choice(usable, n_anchors, replace=False)
+        total = len(usable if anchors is None else anchors)
+        found = trim(view, max_angle, anchors=anchors, report=lambda done: report(done, total))
+        view.support, anchor = found.support, found.anchor
+    if exact:
+        axes = exact_axes(near, view.support * view.inverse_lengths() ** 2, n_components)
+    else:
+        if trims:
+            explore(view, width, n_expansions, n_settled=n_components)
+        axes = view_axes(view, n_components)
+    if center is not None:
+        force = None
+    elif exact:
+        pull, held = remaining_force(rows, near.center)
+        force = 0.0 if pull <= held else pull / rows.shape[0]
+    floor = view.rows.floor * float(np.median(view.lengths()))
+    return AngularSubspace(view.point, axes, view.support, anchor, force, floor)
 
 
 def exact_axes(rows: Rows, weights: Array, n_components: int) -> Axes:

@@ -6,9 +6,15 @@ has far fewer parameters and is fitted by two small eigenproblems in turn.
 
 import numpy as np
 
-from robustpca.engine.linalg import Array, DenseBlock, flip_signs, principal_axes, square_norms
+from robustpca.engine.linalg import (
+    Array,
+    DenseBlock,
+    finite,
+    flip_signs,
+    principal_axes,
+    square_norms,
+)
 from robustpca.engine.rows import ArrayRows, Rows
-from robustpca.solvers.reweighting import finite
 
 
 class BilinearModel:

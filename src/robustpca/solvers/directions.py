@@ -16,11 +16,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from robustpca.engine.linalg import Array, DenseBlock, orthonormal, square_norms, tile_slices
+from robustpca.engine.linalg import (
+    Array,
+    DenseBlock,
+    finite,
+    orthonormal,
+    square_norms,
+    tile_slices,
+)
+from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.rows import Rows
 from robustpca.engine.threads import Crew
 from robustpca.engine.trimmed_means import TrimmedMeans
-from robustpca.solvers.reweighting import Watch, finite
 
 # Turns of a direction, and scores of a unit sample, below which there is only rounding error.
 ROUNDING = {"float64": 1e-12, "float32": 1e-6}
@@ -335,21 +342,6 @@ class RandomStart:
 
 
 @dataclass(frozen=True)
-class Step:
-    """What a callback is told after each pass."""
-
-    iteration: int
-    objective: float
-    change: float
-    stage: int
-
-    @property
-    def detail(self) -> str:
-        """The rest of a progress line."""
-        return f"stage {self.stage}"
-
-
-@dataclass(frozen=True)
 class Directions:
     """Where the loop ended: directions as columns, and an orthonormal basis of their span.
 
@@ -373,7 +365,7 @@ def find_directions(
     *,
     tol: float,
     max_iter: int,
-    watch: Watch = lambda _: None,
+    callback: Callback = ignore,
 ) -> Directions:
     """Maximise over the shape, stage by stage, each in the space that the ones before leave.
 
@@ -404,7 +396,7 @@ def find_directions(
                 values = np.sum(W * pulls, axis=(1, 2))
             n_iter += 1
             history.append(reached + float(values.max()))
-            watch(Step(n_iter, history[-1], change, stage))
+            callback(Progress(n_iter, history[-1], change, stage=stage))
             if average.cycled:
                 break
             if not moving.any():
