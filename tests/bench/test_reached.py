@@ -93,11 +93,12 @@ from small.kernels import compiled, kernel
 
 STEPS, RATE = 100, 0.5
 SIZE = 7
+LOW, HIGH = sorted([SIZE - 7, 2])
 
 def solve(X, loss, rate=RATE):
     step = lambda x: rate * x
     for count in range(STEPS):
-        X = [step(descend) for descend in compiled(kernel)(X, loss)]
+        X = [step(descend) for descend in compiled(kernel)(X, loss) if LOW < loss.error("mean")]
     if count == STEPS:
         warn("It has not converged.", RuntimeWarning, stacklevel=2)
     return X
@@ -141,7 +142,7 @@ WITHOUT_EFFECT = {
     "class by another name": [("losses", "Huber", "HuberLoss")],
     "import by another name": [("kernels", "import numpy as np", "from numpy import linalg"),
                                ("kernels", "np.linalg", "linalg")],
-    "another solver": [("solvers", "SIZE = 7", "SIZE = 8")],
+    "another solver": [("solvers", "X[:SIZE]", "X[1:SIZE]")],
     "another model": [("models", "solvers.descend(X)", "X")],
     "one more model": [("models", "class Plain", "class New(Plain):\n    pass\n\nclass Plain")],
     "one more module": [("new", "", "from small.models import *\n\nSTEPS = 7\n")],
@@ -158,6 +159,8 @@ WITHOUT_EFFECT = {
 WITH_EFFECT = {
     "constant": [("solvers", "STEPS, RATE = 100", "STEPS, RATE = 101")],
     "default": [("solvers", "0.5", "0.6")],
+    "place in a sequence": [("solvers", "LOW, HIGH", "HIGH, LOW")],
+    "text": [("solvers", '"mean"', '"median"')],
     "lambda": [("solvers", "rate * x", "rate + x")],
     "kernel": [("kernels", "total(", "-total(")],
     "fallback": [("kernels", "total = sum", "total = max")],

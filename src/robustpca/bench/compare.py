@@ -53,9 +53,8 @@ class File:
             X = np.load(self.path, allow_pickle=False) if kind == ".npy" else _table(self.path)
             arrays = checked({"X": X}, self.image_shape)
         except ValueError as error:
-            raise ValueError(
-                f"{self.path} cannot be used: {str(error).partition(';')[0]}."
-            ) from error
+            reason = str(error).partition(";")[0].rstrip(".")  # without advice on NumPy
+            raise ValueError(f"{reason}: {self.path} cannot be used.") from error
         shape = arrays.get("shape")
         image_shape = None if shape is None else (int(shape[0]), int(shape[1]))
         return Dataset(self.path.stem, arrays["X"], None, image_shape, "a file of the user")

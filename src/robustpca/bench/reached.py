@@ -31,7 +31,7 @@ Import = ast.Import | ast.ImportFrom
 
 IGNORED = {"annotation", "returns", "type_comment", "type_params", "ctx", "kind"}
 # Calls whose texts are for people, as are those of exceptions, and arguments that only place them.
-SPOKEN = {"print", "warn", "debug", "info", "warning", "error", "critical"}
+SPOKEN = re.compile(r"print|(\w+\.)*warn|_?log(ger|ging)?\.\w+", re.IGNORECASE)
 PLACING = {"stacklevel", "skip_file_prefixes"}
 
 
@@ -227,7 +227,7 @@ class Reader:
                 return self._function(node)
             case ast.ClassDef(body=body):
                 # What is annotated may be a field of a dataclass.
-                fields = [ast.Set([x.target]) for x in body if isinstance(x, ast.AnnAssign)]
+                fields = [part.target for part in body if isinstance(part, ast.AnnAssign)]
                 parts = [node.decorator_list, node.bases, node.keywords, fields, body]
                 return f"ClassDef({self._own(node.name)},{','.join(map(self.read, parts))})"
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
@@ -255,8 +255,8 @@ class Reader:
         return f"{type(node).__name__}({','.join(map(self.read, parts))})"
 
     def _own(self, name: str) -> str:
-        """A name that is bound, unless it is that of the definition."""
-        return "" if name == self.name and not self.scopes else name
+        """A name that is bound, with a mark in place of that of the definition."""
+        return "=" if name == self.name and not self.scopes else name
 
     def _name(self, name: str, attributes: list[str]) -> str:
         is_global = self.sources.binds(self.module.name, name)
@@ -320,9 +320,12 @@ class Reader:
 
 def _speaks(call: ast.Call) -> bool:
     """Whether a call makes an error, or says something."""
-    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    if not isinstance(call.func, ast.Name | ast.Attribute):
+        return False
+    name = ast.unparse(call.func)
     kind = getattr(builtins, name, None)
-    return name in SPOKEN or (isinstance(kind, type) and issubclass(kind, BaseException))
+    is_error = isinstance(kind, type) and issubclass(kind, BaseException)
+    return is_error or SPOKEN.fullmatch(name) is not None
 
 
 def _silent(call: ast.Call) -> ast.Call:
