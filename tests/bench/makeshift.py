@@ -64,14 +64,13 @@ class Gated(PCA):
         return super().fit(X)
 
 
-class Counting(PCA):
-    """Counts how often it was fitted, here and in all clones."""
+class Timed(PCA):
+    """Takes 3, 1 and 2 seconds on a clock that it moves itself."""
 
-    times = []
+    now, left = 0.0, []
 
     def fit(self, X, y=None):
-        self.times.append(len(X))
-        time.sleep(0.05 if len(self.times) == 1 else 0)
+        Timed.now += self.left.pop()
         return super().fit(X)
 
 

@@ -185,7 +185,7 @@ def test_compare_runs_own_data_and_own_methods(call, table, tmp_path, monkeypatc
         ({1: ["blur"]}, "No corruption is called 'blur'"),
         ({2: "ten"}, "--components ten should be numbers such as 10,30,50."),
         ({3: "6"}, "--image-shape 6 should be height and width as in 32x32."),
-        ({3: "4x4"}, "Images of 4x4 need 16 features"),
+        ({3: "4x4"}, "its images are 4x4"),
     ],
 )
 def test_wrong_requests_are_one_sentence_and_code_2(call, table, tmp_path, change, message):

@@ -55,8 +55,8 @@ class Sources:
     Examples
     --------
     >>> from robustpca.bench.reached import Sources
-    >>> Sources().reached("robustpca.engine.linalg:roundoff")
-    [('robustpca.engine.linalg', 'roundoff')]
+    >>> Sources().reached("robustpca.bench.progress:span")
+    [('robustpca.bench.progress', 'span')]
     """
 
     def __init__(self, roots: Mapping[str, Path] | None = None, leaves: Iterable[str] = ()) -> None:
