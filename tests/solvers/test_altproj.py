@@ -40,9 +40,9 @@ class TestRecovery:
         result = find(X, 4)
         assert result.converged
         assert relative(result.low_rank.dense(), low) < 1e-5
-        found, seen = as_array(result.sparse), ~np.isnan(X)
-        assert not found[~seen].any()
-        np.testing.assert_allclose(found[seen], wrong[seen], rtol=0, atol=1e-3)
+        found, observed = as_array(result.sparse), ~np.isnan(X)
+        assert not found[~observed].any()
+        np.testing.assert_allclose(found[observed], wrong[observed], rtol=0, atol=1e-3)
 
     def test_it_stands_more_corruption_than_the_convex_way(self, rng):
         X, low, _ = planted(rng, (300, 300), 3, corrupted=0.4)
@@ -95,7 +95,7 @@ class TestNoise:
         assert np.abs(found[found != 0]).min() > floor
         assert np.mean((found != 0) & (wrong == 0)) < 1e-3
         assert np.all(found[np.abs(wrong) > 2 * floor] != 0)
-        # As good as one who is told which entries are wrong: noise on so many free numbers.
+        # As good as if the wrong entries were known: noise on so many free numbers.
         best = noise * np.sqrt(4 * (200 + 150)) / np.linalg.norm(low)
         assert relative(result.low_rank.dense(), low) < 1.3 * best
         # What is left over is the noise.
@@ -197,8 +197,8 @@ class TestOddData:
         result = find(X, 3)
         L = result.low_rank.dense()
         assert np.isfinite(L).all()
-        seen = ~np.isnan(X)
-        assert relative(L[seen], low[seen]) < 1e-5
+        observed = ~np.isnan(X)
+        assert relative(L[observed], low[observed]) < 1e-5
 
     @pytest.mark.parametrize("shape", [(60, 50), (20, 10)], ids=str)
     def test_a_rank_that_is_too_high_does_no_harm(self, shape, rng):

@@ -271,9 +271,11 @@ class TestRecovery:
         result = pursue(X, L1Norm(1 / np.sqrt(0.7 * max(shape))))
         assert result.converged
         assert relative(result.low_rank.dense(), low) < 1e-5
-        seen = ~np.isnan(X)
-        np.testing.assert_allclose(as_array(result.sparse)[seen], wrong[seen], rtol=0, atol=1e-4)
-        assert not as_array(result.sparse)[~seen].any()
+        observed = ~np.isnan(X)
+        np.testing.assert_allclose(
+            as_array(result.sparse)[observed], wrong[observed], rtol=0, atol=1e-4
+        )
+        assert not as_array(result.sparse)[~observed].any()
 
     @both
     def test_single_precision_in_single_precision_out(self, schedule, rng):
@@ -374,7 +376,7 @@ def textbook_loop(X, weight, rate=1.5):
 
 
 class TestInvariance:
-    """The same problem in other clothes has the same answer."""
+    """An equivalent problem has the same answer."""
 
     @pytest.fixture(name="X")
     def data(self, rng):
@@ -473,11 +475,11 @@ class TestData:
     def test_measures_leave_missing_entries_out(self, rng):
         X = rng.normal(size=(300, 7))
         X[rng.random(X.shape) < 0.3] = np.nan
-        seen = X[~np.isnan(X)]
+        observed = X[~np.isnan(X)]
         for A in (X, X.astype(np.float32)):
-            assert observed_norm(A) == pytest.approx(np.linalg.norm(seen), rel=1e-6)
-            assert largest_entry(A) == pytest.approx(np.abs(seen).max(), rel=1e-6)
-            assert mean_size(A) == pytest.approx(np.abs(seen).mean(), rel=1e-6)
+            assert observed_norm(A) == pytest.approx(np.linalg.norm(observed), rel=1e-6)
+            assert largest_entry(A) == pytest.approx(np.abs(observed).max(), rel=1e-6)
+            assert mean_size(A) == pytest.approx(np.abs(observed).mean(), rel=1e-6)
 
 
 def assert_identical(result, expected, atol=0.0):
@@ -574,7 +576,7 @@ class TestLoop:
 
 
 class TestOddData:
-    """Data that nobody would pursue on purpose still get an answer."""
+    """Unusual data get an answer too."""
 
     def assert_optimal(self, X, loss=None, **options):
         loss = usual(X) if loss is None else loss
