@@ -19,12 +19,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import robustpca
 from robustpca import Reweighted
-from robustpca.testing import (
-    all_estimators,
-    all_methods,
-    planted_subspace,
-    subspace_distance,
-)
+from robustpca.datasets.synthetic import planted_subspace
+from robustpca.metrics import subspace_distance
+from robustpca.models import all_estimators, all_methods
 
 METHODS = all_methods()
 # The others, which end with an embedding, a clustering or a classifier.

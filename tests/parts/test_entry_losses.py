@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from robustpca.parts.entry_losses import ENTRY_LOSSES, HuberNorm, L1Norm, SquaredNorm
 
-repeatable = settings(derandomize=True, deadline=None, max_examples=25)
+examples = settings(max_examples=25)
 
 SHAPE = (5, 4)
 # What is missing, zero, or at a threshold below must occur; so must all between.
@@ -35,7 +35,7 @@ def prox(loss, A, step):
 
 
 @every_loss
-@repeatable
+@examples
 @given(A=matrices, other=matrices, step=steps, closeness=st.sampled_from([1.0, 1e-2, 1e-4]))
 def test_a_proximal_step_beats_every_other_point(loss, A, other, step, closeness):
     def cost(Z):
@@ -49,7 +49,7 @@ def test_a_proximal_step_beats_every_other_point(loss, A, other, step, closeness
 
 
 @every_loss
-@repeatable
+@examples
 @given(A=matrices, B=matrices, step=steps)
 def test_proximal_steps_are_firmly_nonexpansive(loss, A, B, step):
     moved = prox(loss, A, step) - prox(loss, B, step)
@@ -57,14 +57,14 @@ def test_proximal_steps_are_firmly_nonexpansive(loss, A, B, step):
 
 
 @every_loss
-@repeatable
+@examples
 @given(A=matrices)
 def test_a_step_of_zero_is_the_identity(loss, A):
     np.testing.assert_allclose(prox(loss, A, 0.0), A, rtol=0, atol=1e-13)
 
 
 @every_loss
-@repeatable
+@examples
 @given(A=matrices, step=steps)
 def test_a_proximal_step_of_a_loss_is_optimal(loss, A, step):
     best = prox(loss, A, step)
@@ -77,7 +77,7 @@ def test_a_proximal_step_of_a_loss_is_optimal(loss, A, step):
     assert total == pytest.approx(product, rel=1e-10, abs=1e-10 * (1 + 1 / step))
 
 
-@repeatable
+@examples
 @given(A=matrices, step=steps)
 def test_what_the_l1_norm_takes_away_is_the_projection_on_its_dual_ball(A, step):
     # Moreau: a point is its proximal step and the proximal step of the conjugate.
@@ -90,7 +90,7 @@ def test_what_the_l1_norm_takes_away_is_the_projection_on_its_dual_ball(A, step)
 
 
 @every_loss
-@repeatable
+@examples
 @given(A=matrices)
 def test_the_sparse_part_is_what_exceeds_the_threshold(loss, A):
     expected = np.sign(A) * np.maximum(np.abs(A) - loss.threshold, 0)
@@ -101,7 +101,7 @@ def test_the_sparse_part_is_what_exceeds_the_threshold(loss, A):
     assert loss.sparse_part(A.astype(np.float32)).dtype == np.float32
 
 
-@repeatable
+@examples
 @given(A=matrices)
 def test_values_agree_with_those_of_cvxpy(A):
     expected = {
@@ -131,7 +131,7 @@ def test_values_worked_out_by_hand(loss, entry, value):
     assert loss.value(np.array([[entry, 0.0]])) == pytest.approx(value, rel=1e-15)
 
 
-@repeatable
+@examples
 @given(A=matrices, threshold=st.floats(0.01, 5))
 def test_huber_is_what_is_left_once_sparse_part_and_noise_are_split_best(A, threshold):
     large = HuberNorm(1.0, threshold).sparse_part(A)
@@ -139,7 +139,7 @@ def test_huber_is_what_is_left_once_sparse_part_and_noise_are_split_best(A, thre
     assert HuberNorm(1.0, threshold).value(A) == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
-@repeatable
+@examples
 @given(A=matrices)
 def test_huber_lies_between_the_absolute_value_and_half_a_threshold_less(A):
     value, absolute = HuberNorm(1.0, 0.5).value(A), np.abs(A).sum()
@@ -162,7 +162,7 @@ def test_the_dual_map_of_several_steps_is_that_of_each(loss):
 
 
 @every_loss
-@repeatable
+@examples
 @given(A=matrices, scale=st.floats(1e-3, 1e3))
 def test_a_loss_in_other_units_costs_the_same_but_for_its_degree(loss, A, scale):
     expected = scale**loss.degree * loss.value(A)
@@ -170,7 +170,7 @@ def test_a_loss_in_other_units_costs_the_same_but_for_its_degree(loss, A, scale)
 
 
 @every_loss
-@repeatable
+@examples
 @given(A=matrices, hidden=arrays(np.bool_, SHAPE), step=steps)
 def test_missing_entries_cost_nothing_and_stay_missing(loss, A, hidden, step):
     holed = np.where(hidden, np.nan, A)

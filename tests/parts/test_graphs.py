@@ -26,7 +26,7 @@ from robustpca.parts.graphs import (
     neighbor_recall,
 )
 
-few = settings(max_examples=25, deadline=None, derandomize=True)
+few = settings(max_examples=25)
 
 
 def nearest_by_sorting(D, n_neighbors, own=True):

@@ -5,6 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import linalg, sparse
 
+from robustpca.datasets.synthetic import planted_subspace
+from robustpca.metrics import subspace_distance
 from robustpca.parts.graphs import grid_graph, knn_graph, laplacian
 from robustpca.solvers import eigenvectors as spectral
 from robustpca.solvers.eigenvectors import (
@@ -21,7 +23,6 @@ from robustpca.solvers.eigenvectors import (
     row_shrink,
     smooth_factors,
 )
-from robustpca.testing import planted_subspace, subspace_distance
 
 
 @pytest.fixture(params=["dense", "lanczos"])

@@ -7,7 +7,7 @@ from mixtures import as_array, planted
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from robustpca.engine.threads import Crew, compiled
+from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.parts.entry_losses import HuberNorm, L1Norm, SquaredNorm
 from robustpca.parts.graphs import knn_graph, laplacian
 from robustpca.solvers.splitting import (
@@ -349,8 +349,8 @@ class TestRecovery:
     @pytest.mark.parametrize("rate", [1.5, 3.0])
     def test_growing_penalties_grow_to_ten_million_times_the_first(self, rate, rng):
         X, schedule = rng.normal(size=(20, 15)), Growing(rate)
-        with Crew() as crew:
-            schedule.start(X, usual(X), crew)
+        with ThreadPool() as pool:
+            schedule.start(X, usual(X), pool)
         growth = np.prod([schedule.factor(i, 1.0, lambda: 1.0) for i in range(1, 100)])
         assert growth == pytest.approx(1e7)
 

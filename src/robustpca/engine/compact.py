@@ -3,7 +3,8 @@
 import numpy as np
 from scipy import linalg
 
-from robustpca.engine.linalg import Array, DenseBlock, NearBlock, finite
+from robustpca.engine.blocks import DenseBlock
+from robustpca.engine.linalg import Array, finite
 from robustpca.engine.rows import ArrayRows, Rows
 
 # Wide data this small are turned into a square by one QR factorisation, which needs copies.
@@ -21,13 +22,13 @@ class ProductRows(ArrayRows):
 def compact(rows: Rows) -> Rows:
     """A square matrix whose rows have the inner products of these centred rows.
 
-    With more features than samples every fit may as well look at it: it is a rotation of the
-    data into as many coordinates as there are samples. Rows that would not become smaller, or
+    With more features than samples every fit may as well use it: it is a rotation of the data
+    into as many coordinates as there are samples. Rows that would not become smaller, or
     whose products would cost too much, are returned as they are.
     """
     n, d = rows.shape
     n_blocks = len(rows.bounds)
-    if n >= d or n_blocks > PAIRED_BLOCKS or not issubclass(rows.block_kind, DenseBlock):
+    if n >= d or n_blocks > PAIRED_BLOCKS or not rows.is_dense:
         return rows
     exact = rows.precise()
     if n <= FEW_ROWS and n_blocks <= FEW_BLOCKS:
@@ -46,18 +47,11 @@ def inner_products(rows: Rows) -> Array:
     # Not np.empty: what happens to lie in the unused half may not be finite.
     products = np.zeros((rows.shape[0],) * 2)
     for i, (start, stop) in enumerate(rows.bounds):
-        block = DenseBlock(rows.read(start, stop), rows.center, rows.dtype).dense()
+        block = rows.block(start, stop).dense()
         products[start:stop, start:stop] = block @ block.T
         if stop < len(products):
             products[stop:, start:stop] = rows.map(_products, block, first=i + 1)
     return finite(products)
-
-
-def coordinate_rows(codes: Array) -> Rows:
-    """Coordinates in a view as rows; they are centred well enough to be multiplied as they are."""
-    rows = ArrayRows(codes)
-    rows.block_kind = NearBlock
-    return rows
 
 
 def _products(block: DenseBlock, other: Array) -> Array:

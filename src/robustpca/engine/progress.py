@@ -57,7 +57,7 @@ Callback = Callable[[Any], object]
 
 
 def ignore(progress: Progress) -> None:
-    """The callback of a loop that nobody watches."""
+    """The callback of a loop without one given by the user."""
 
 
 class Ending(Protocol):

@@ -9,14 +9,14 @@ is not small, the Gram matrix of the short side is decomposed instead.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
+from robustpca.engine.blocks import even_slices, slices
 from robustpca.engine.linalg import Array
-from robustpca.engine.threads import Crew
+from robustpca.engine.threads import ThreadPool
 
 # Rows of a tile: high enough for BLAS, low enough for the second-level cache.
 TILE_ROWS = 128
@@ -77,11 +77,7 @@ class LowRank:
 
 def lanes(n_rows: int) -> list[list[slice]]:
     """The tiles of each lane."""
-    edges = np.linspace(0, n_rows, min(N_LANES, n_rows) + 1).round().astype(int).tolist()
-    return [
-        [slice(at, min(at + TILE_ROWS, stop)) for at in range(start, stop, TILE_ROWS)]
-        for start, stop in pairwise(edges)
-    ]
+    return [slices(lane.stop, TILE_ROWS, lane.start) for lane in even_slices(n_rows, N_LANES)]
 
 
 class SingularThreshold:
@@ -91,8 +87,8 @@ class SingularThreshold:
     `multiply`, or by `start_pass` and then `multiply_tile` for each of its tiles.
     """
 
-    def __init__(self, shape: tuple[int, int], crew: Crew, seed: int = 0) -> None:
-        self.shape, self.crew = shape, crew
+    def __init__(self, shape: tuple[int, int], pool: ThreadPool, seed: int = 0) -> None:
+        self.shape, self.pool = shape, pool
         self.rng = np.random.default_rng(seed)
         self.short = min(shape)
         self.lanes = lanes(shape[0])
@@ -123,7 +119,7 @@ class SingularThreshold:
             for place in self.lanes[lane]:
                 self.multiply_tile(lane, place, A[place])
 
-        self.crew.each(work, range(len(self.lanes)))
+        self.pool.map(work, range(len(self.lanes)))
 
     def solve(self, A: Array, threshold: float) -> LowRank:
         """Lower the singular values of the matrix that was multiplied last by ``threshold``."""
@@ -210,11 +206,11 @@ class SingularThreshold:
 
     def _by_gram(self, A: Array, threshold: float) -> LowRank:
         tall = A.shape[0] >= A.shape[1]
-        parts = self._split(A.shape[0] if tall else A.shape[1])
+        parts = even_slices(A.shape[0] if tall else A.shape[1], N_LANES)
         if tall:
-            gram = sum(self.crew.each(lambda place: A[place].T @ A[place], parts))
+            gram = sum(self.pool.map(lambda place: A[place].T @ A[place], parts))
         else:
-            gram = sum(self.crew.each(lambda place: A[:, place] @ A[:, place].T, parts))
+            gram = sum(self.pool.map(lambda place: A[:, place] @ A[:, place].T, parts))
         squares, vectors = linalg.eigh(
             np.asarray(gram, dtype=np.float64), driver="evd", overwrite_a=True, check_finite=False
         )
@@ -224,11 +220,11 @@ class SingularThreshold:
         lowered = values[:rank] - threshold
         if tall:
             shares = (lowered / values[:rank]).astype(A.dtype)
-            left = np.concatenate(self.crew.each(lambda p: A[p] @ near * shares, parts))
+            left = np.concatenate(self.pool.map(lambda p: A[p] @ near * shares, parts))
             low_rank = LowRank(left, np.ascontiguousarray(near.T), lowered)
         else:
             scaled = (near / values[:rank].astype(A.dtype)).T
-            far = np.concatenate(self.crew.each(lambda p: scaled @ A[:, p], parts), axis=1)
+            far = np.concatenate(self.pool.map(lambda p: scaled @ A[:, p], parts), axis=1)
             low_rank = LowRank(near * lowered.astype(A.dtype), far, lowered)
         if rank < TO_BLOCK * self.short and self.short > SMALL:
             spare = max(SPARE, rank // 10)
@@ -238,12 +234,8 @@ class SingularThreshold:
                 self.block = self._completed(low_rank.right.astype(np.float64), rank + spare)
         return low_rank
 
-    def _split(self, length: int) -> list[slice]:
-        edges = np.linspace(0, length, min(N_LANES, length) + 1).round().astype(int).tolist()
-        return [slice(a, b) for a, b in pairwise(edges)]
 
-
-def spectral_norm(A: Array, crew: Crew, n_steps: int = 12, seed: int = 0) -> float:
+def spectral_norm(A: Array, pool: ThreadPool, n_steps: int = 12, seed: int = 0) -> float:
     """Largest singular value by a few Lanczos steps from a random start; missing entries are 0.
 
     Each step lowers the error; twelve give three digits or more on all but contrived spectra.
@@ -261,10 +253,10 @@ def spectral_norm(A: Array, crew: Crew, n_steps: int = 12, seed: int = 0) -> flo
         if length <= 1e-12 * longest:
             break
         basis = np.vstack([basis, v / length])
-        v = np.asarray(np.sum(crew.each(_gram_times(A, basis[-1]), places), axis=0, dtype=float))
+        v = np.asarray(np.sum(pool.map(_gram_times(A, basis[-1]), places), axis=0, dtype=float))
     directions = basis.T.astype(A.dtype)
     wholes = [slice(tiles[0].start, tiles[-1].stop) for tiles in places]
-    images = np.concatenate(crew.each(lambda whole: A[whole] @ directions, wholes))
+    images = np.concatenate(pool.map(lambda whole: A[whole] @ directions, wholes))
     return float(linalg.svdvals(images, check_finite=False)[0])
 
 

@@ -16,7 +16,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from robustpca.engine.linalg import Array, DenseBlock, flip_signs, orthonormal
+from robustpca.engine.blocks import DenseBlock
+from robustpca.engine.linalg import Array, flip_signs, orthonormal
 from robustpca.engine.progress import Callback, Ending, Progress
 from robustpca.engine.rows import ArrayRows, Rows, SparseRows, lazy_rows
 from robustpca.engine.threads import one_blas_thread

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from robustpca.engine.linalg import Array, principal_axes
 from robustpca.engine.progress import Callback
 from robustpca.engine.rows import Rows
-from robustpca.engine.threads import Crew
+from robustpca.engine.threads import ThreadPool
 from robustpca.models.base import Fit, ObliqueModel, Subspace, SubspaceModel, reporter, unconverged
 from robustpca.models.params import Interval, StrOptions
 from robustpca.parts.centers import CENTERS, trimmed_mean
@@ -33,7 +33,7 @@ from robustpca.solvers.directions import (
     codes_and_rest,
     find_directions,
 )
-from robustpca.solvers.weighted_pca import VectorModel
+from robustpca.solvers.weighted_pca import WeightedPCA
 
 __all__ = ["EMPCA", "L1PCA", "RSPCA", "GrassmannAverage", "LpPCA"]
 
@@ -56,7 +56,7 @@ class DirectionModel(SubspaceModel):
     random_state: Any
     greedy: bool = True
 
-    def _average(self, rows: Rows, crew: Crew) -> Average:
+    def _average(self, rows: Rows, pool: ThreadPool) -> Average:
         """What is maximised."""
         raise NotImplementedError
 
@@ -72,16 +72,16 @@ class DirectionModel(SubspaceModel):
         n_columns = 1 if self.greedy else n_components
         if self.init == "sample" or (self.init == "auto" and self.greedy):
             return Start(n_columns, None, self.n_init, rng)
-        pca = VectorModel(rows, n_components, center=rows.center)
+        pca = WeightedPCA(rows, n_components, center=rows.center)
         axes = pca.subspace()[1].T * np.sqrt(pca.variances()[0])
         return Start(n_columns, axes, self.n_init, rng)
 
     def _fit(self, rows: Rows) -> Fit:
         n_components = self._rank(rows)
         shape = self._shape(rows.shape[1])
-        centred = rows.settled().centred(self._center(rows))
-        with Crew() as crew:
-            average = self._average(centred, crew)
+        centred = rows.median_centred().centred(self._center(rows))
+        with ThreadPool() as pool:
+            average = self._average(centred, pool)
             result = find_directions(
                 average,
                 shape,
@@ -236,7 +236,7 @@ class LpPCA(DirectionModel):
         self.callback = callback
         self.verbose = verbose
 
-    def _average(self, rows: Rows, crew: Crew) -> Average:
+    def _average(self, rows: Rows, pool: ThreadPool) -> Average:
         if self.p < 1:
             raise ValueError(
                 f"p={self.p} is below 1: the sum of the scores to that power is not convex, so a "
@@ -469,7 +469,7 @@ class RSPCA(DirectionModel, ObliqueModel):
         self.callback = callback
         self.verbose = verbose
 
-    def _average(self, rows: Rows, crew: Crew) -> Average:
+    def _average(self, rows: Rows, pool: ThreadPool) -> Average:
         return PowerSum(rows, 1)
 
     def _shape(self, n_features: int) -> Shape:
@@ -598,8 +598,8 @@ class GrassmannAverage(DirectionModel):
         # The mean needs no columns, so it serves data of any size.
         return trimmed_mean(rows, self.trim) if self.trim > 0 else CENTERS["mean"](rows)
 
-    def _average(self, rows: Rows, crew: Crew) -> Average:
-        return TrimmedSum(rows, self.trim, crew) if self.trim > 0 else PowerSum(rows, 1)
+    def _average(self, rows: Rows, pool: ThreadPool) -> Average:
+        return TrimmedSum(rows, self.trim, pool) if self.trim > 0 else PowerSum(rows, 1)
 
 
 class EMPCA(DirectionModel):
@@ -687,7 +687,7 @@ class EMPCA(DirectionModel):
         self.callback = callback
         self.verbose = verbose
 
-    def _average(self, rows: Rows, crew: Crew) -> Average:
+    def _average(self, rows: Rows, pool: ThreadPool) -> Average:
         return PowerSum(rows, 2)
 
     def _shape(self, n_features: int) -> Shape:

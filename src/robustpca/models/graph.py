@@ -11,14 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg
 
-from robustpca.engine.linalg import (
-    Array,
-    DenseBlock,
-    flip_signs,
-    orthonormal,
-    principal_axes,
-    square_norms,
-)
+from robustpca.engine.blocks import DenseBlock
+from robustpca.engine.linalg import Array, flip_signs, orthonormal, principal_axes, square_norms
 from robustpca.engine.progress import Callback, ClosedForm
 from robustpca.engine.rows import Rows
 from robustpca.models.base import Fit, ObliqueModel, Subspace, SubspaceModel, reporter, unconverged

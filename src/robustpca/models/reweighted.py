@@ -33,7 +33,7 @@ from robustpca.solvers.reweighting import (
     ReweightedSubspace,
     reweighted_subspace,
 )
-from robustpca.solvers.weighted_pca import VectorModel
+from robustpca.solvers.weighted_pca import WeightedPCA
 
 __all__ = ["EPCA", "PCAAN", "PCAOM", "R1PCA", "ReweightedPCA"]
 
@@ -235,9 +235,9 @@ class ReweightedPCA(ReweightedModel):
         self.callback = callback
         self.verbose = verbose
 
-    def _model(self, rows: Rows, init: str) -> VectorModel:
+    def _model(self, rows: Rows, init: str) -> WeightedPCA:
         by_share = share_of_variance(self.n_components) is not None
-        return VectorModel(
+        return WeightedPCA(
             rows,
             1 if by_share else self._rank(rows),
             center=None if self.center == "weighted" else CENTERS[self.center](rows),

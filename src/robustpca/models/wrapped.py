@@ -49,7 +49,7 @@ class _WeightedModel:
         errors = np.reshape(self.y, (n_samples, -1)) - predicted
         return np.square(errors, dtype=np.float64).sum(axis=1)
 
-    def widen(self, weights: Array, enough: float) -> bool:
+    def expand(self, weights: Array, enough: float) -> bool:
         return False
 
 

@@ -13,7 +13,7 @@ from scipy import linalg, sparse
 from robustpca.engine.linalg import Array, orthonormal
 from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.svt import TILE_ROWS, LowRank, SingularThreshold, lanes, spectral_norm
-from robustpca.engine.threads import Crew, compiled
+from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.solvers.splitting import (
     Split,
     clip_outliers,
@@ -62,8 +62,8 @@ def alternating_projections(
         return Split.zero(X)
     norm = observed_norm(clip_outliers(X))
     sharpness = 0.5 / (X.shape[0] * X.shape[1]) ** 0.25
-    with Crew() as crew:
-        loop = _Projections(X, rank, crew)
+    with ThreadPool() as pool:
+        loop = _Projections(X, rank, pool)
         low_rank, largest = loop.start(4 * sharpness)
         threshold = max(sharpness * largest, floor)
         history, best, since, iteration = [norm], np.inf, 0, 0
@@ -97,15 +97,15 @@ def accept(X: Array, L: Array, threshold: float) -> float:
 class _Projections:
     """The data, and the projections on both sets."""
 
-    def __init__(self, X: Array, rank: int, crew: Crew) -> None:
-        self.X, self.rank, self.crew = X, rank, crew
+    def __init__(self, X: Array, rank: int, pool: ThreadPool) -> None:
+        self.X, self.rank, self.pool = X, rank, pool
         self.lanes = lanes(X.shape[0])
 
     def start(self, share: float) -> tuple[LowRank, float]:
         """Best matrix of that rank for the data without their largest entries."""
-        threshold = share * spectral_norm(clip_outliers(self.X), self.crew)
+        threshold = share * spectral_norm(clip_outliers(self.X), self.pool)
         A = np.where(np.abs(self.X) <= threshold, self.X, 0.0).astype(self.X.dtype)
-        low_rank = SingularThreshold(self.X.shape, self.crew).top(A, self.rank)
+        low_rank = SingularThreshold(self.X.shape, self.pool).top(A, self.rank)
         return low_rank, float(low_rank.values[0])
 
     def step(self, low_rank: LowRank, threshold: float) -> tuple[LowRank, float, float, float]:
@@ -149,7 +149,7 @@ class _Projections:
                 total += U[place].T @ tile
             return np.concatenate(images), total, squares
 
-        parts = self.crew.each(work, range(len(self.lanes)))
+        parts = self.pool.map(work, range(len(self.lanes)))
         images = np.concatenate([part[0] for part in parts])
         sums, squares = sum(part[1] for part in parts), sum(part[2] for part in parts)
         return images, np.asarray(sums), float(squares)
@@ -164,5 +164,5 @@ class _Projections:
                 found.append(sparse.csr_array(np.where(np.abs(error) > threshold, error, 0.0)))
             return sparse.vstack(found, format="csr")
 
-        parts = self.crew.each(work, range(len(self.lanes)))
+        parts = self.pool.map(work, range(len(self.lanes)))
         return sparse.csr_array(sparse.vstack(parts, format="csr"))

@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
+from robustpca.engine.blocks import slices
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback, Progress, ignore
-from robustpca.engine.threads import Crew, compiled, one_blas_thread
+from robustpca.engine.threads import ThreadPool, compiled, one_blas_thread
 from robustpca.parts.entry_losses import EntryLoss
 from robustpca.parts.graphs import eigenvalue_bound, locality_order
 
@@ -241,7 +242,7 @@ class GraphDescent:
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
         self.X = np.ascontiguousarray(X, self.dtype)
         self.loss = loss
-        self.crew: Crew | None = None
+        self.pool: ThreadPool | None = None
         # Rows of a tile: many at a time if they are short, and whole vector registers.
         self.height = min(max(32, TILE_BYTES // self.X[0].nbytes // 32 * 32), 512)
 
@@ -339,9 +340,8 @@ class GraphDescent:
         """
         width = source.shape[1]
         scratch = _aligned((3, self.height * width), self.dtype)
-        for first in range(batch.start, batch.stop, self.height):
-            rows = slice(first, min(first + self.height, batch.stop))
-            height = rows.stop - first
+        for rows in slices(batch.stop, self.height, batch.start):
+            height = rows.stop - rows.start
             data, transposed, sums = scratch[:, : height * width]
             self.samples.add(factor, source, target, rows)
             if self.features.weight.size:
@@ -357,17 +357,16 @@ class GraphDescent:
     @contextmanager
     def threads(self) -> Iterator[None]:
         """Share the work among threads inside of this context."""
-        with Crew() as self.crew:
+        with ThreadPool() as self.pool:
             try:
                 yield
             finally:
-                self.crew = None
+                self.pool = None
 
     def _each(self, work: Callable[[slice], R]) -> list[R]:
         """Do the work for batches of rows that do not depend on the number of threads."""
-        size, n_samples = BATCH * self.height, len(self.X)
-        batches = [slice(i, min(i + size, n_samples)) for i in range(0, n_samples, size)]
-        return self.crew.each(work, batches) if self.crew else [work(batch) for batch in batches]
+        batches = slices(len(self.X), BATCH * self.height)
+        return self.pool.map(work, batches) if self.pool else [work(batch) for batch in batches]
 
 
 def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

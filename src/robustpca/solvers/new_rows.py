@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
+from robustpca.engine.blocks import slices
 from robustpca.engine.linalg import Array
 from robustpca.engine.neighbors import nearest_neighbors
 from robustpca.engine.svt import TILE_ROWS, LowRank
-from robustpca.engine.threads import Crew, compiled
+from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.parts.entry_losses import EntryLoss
 from robustpca.solvers.splitting import residual_step
 
@@ -72,9 +73,9 @@ class RowProblem:
             linear = linear - pulls
         curves = np.maximum(values, 0.0) + weights[:, None]
         solver = _Rows(self, rotation.T @ self.basis, tol, max_iter)
-        places = [slice(at, at + TILE_ROWS) for at in range(0, n, TILE_ROWS)]
-        with Crew() as crew:
-            parts = crew.each(lambda p: solver.run(X[p], curves[p], linear[p] @ rotation), places)
+        places = slices(n, TILE_ROWS)
+        with ThreadPool() as pool:
+            parts = pool.map(lambda p: solver.run(X[p], curves[p], linear[p] @ rotation), places)
         return np.concatenate(parts) @ rotation.T if parts else np.zeros((0, len(self.basis)))
 
 

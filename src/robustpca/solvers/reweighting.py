@@ -2,7 +2,7 @@
 
 Given a concave loss and a weighting, the loop alternates three exact steps: losses from the
 squared residuals, weights from the losses, a weighted least-squares fit from the weights. Any
-model that offers `residuals`, `fit` and `widen` can be put in.
+model that offers `residuals`, `fit` and `expand` can be put in.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Model(Protocol):
     def fit(self, weights: Array) -> None:
         """Make the weighted sum of squared residuals as small as the present view allows."""
 
-    def widen(self, weights: Array, enough: float) -> bool:
+    def expand(self, weights: Array, enough: float) -> bool:
         """Enlarge the view when that could lower the weighted sum by more than ``enough``."""
 
 
@@ -49,7 +49,7 @@ class Reweighting:
     change: float
 
 
-# A view is widened once a pass brings less than this share of all since the last widening.
+# A view is expanded once a pass brings less than this share of all since the last expansion.
 EARLY = 0.2
 
 
@@ -62,10 +62,10 @@ def reweight(
     max_iter: int,
     callback: Callback = ignore,
 ) -> Reweighting:
-    """Alternate losses, weights and weighted fits until the objective settles.
+    """Alternate losses, weights and weighted fits until the objective converges.
 
     The objective never rises if the weighting is monotone. One that is not is watched by its
-    weights instead, and made monotone after a quarter of the passes if it has not settled by
+    weights instead, and made monotone after a quarter of the passes if it has not converged by
     then; ten times the tolerance then applies to the objective.
     """
 
@@ -77,12 +77,14 @@ def reweight(
                 "Every sample is beyond the threshold of the loss: the smallest residual is "
                 f"{np.sqrt(residuals.min()):.4g}. Raise the threshold above it."
             )
-        return step, weights
+        # Samples without any residual weigh so much that single precision would overflow.
+        largest = weights.max()
+        return step, weights if largest < 1e60 else weights / largest
 
     residuals = model.residuals()
     step, weights = weigh(residuals)
     fitted_with, history = weights, [step.objective]
-    anchor, widened, verified, patience = step, False, None, EARLY
+    anchor, expanded, verified, patience = step, False, None, EARLY
     change, converged, iteration = np.inf, False, 0
     while iteration < max_iter and not converged:
         iteration += 1
@@ -96,13 +98,13 @@ def reweight(
         callback(Progress(iteration, step.objective, change, n_active=step.n_active))
         if not weighting.monotone and iteration == max_iter // 4:
             weighting, tol = weighting.frozen(step), 10 * tol
-        # Passes inside the view are cheap and widening it is not, but a view that is still
-        # poor is not worth settling in: it is widened as soon as progress slows down.
+        # Passes inside the view are cheap and expanding it is not, but convergence in a view
+        # that is still poor is worth nothing: it is expanded as soon as progress slows down.
         since = abs(_change(anchor, step, weighting.monotone))
         if change > max(tol, patience * since):
             continue
         # Weights may stand still while the subspace is poor; an objective does not.
-        known_good = weighting.monotone and widened and since <= tol
+        known_good = weighting.monotone and expanded and since <= tol
         if verified is not None:
             known_good |= abs(_change(verified, step, weighting.monotone)) <= 100 * tol
         # The same tolerance for a sum of squares as for an objective that has been frozen.
@@ -110,8 +112,8 @@ def reweight(
         enough = tol * scale
         if change <= tol and known_good:
             converged = True
-        elif model.widen(weights, enough):
-            anchor, widened, verified, patience = step, True, None, EARLY
+        elif model.expand(weights, enough):
+            anchor, expanded, verified, patience = step, True, None, EARLY
         else:
             converged, verified, patience = change <= tol, step, 0.0
     return Reweighting(
@@ -132,7 +134,7 @@ class SubspaceEstimate(Model, Protocol):
 
     floor: float
 
-    def settle(self, weights: Array) -> None:
+    def refine(self, weights: Array) -> None:
         """Make sure that the last fit, with these weights, is as good as on the full data."""
 
     def coordinates(self) -> tuple[Rows, Array]:
@@ -207,7 +209,7 @@ def reweighted_subspace(
             weights = rng.uniform(size=len(outside))
         model.fit(weights)
         if loss.by_start:
-            model.settle(weights)
+            model.refine(weights)
     if share is not None:
         model.n_components = model.rank_for(share)
     loss = loss.tuned(model.residuals(), model.floor)

@@ -17,7 +17,7 @@ from scipy import sparse
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.svt import TILE_ROWS, LowRank, SingularThreshold, lanes, spectral_norm
-from robustpca.engine.threads import Crew, compiled
+from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.parts.entry_losses import EntryLoss, HuberNorm, L1Norm
 from robustpca.parts.graphs import eigenvalue_bound
 
@@ -204,7 +204,7 @@ class Schedule:
     exact: bool
     single_until: float
 
-    def start(self, X: Array, loss: EntryLoss, crew: Crew) -> tuple[float, Array]:
+    def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
         """First penalty, and first matrix to lower the singular values of."""
         raise NotImplementedError
 
@@ -236,7 +236,7 @@ class Balanced(Schedule):
         self.penalty, self.total = penalty, 1.0
         self.last, self.highest, self.extended = 120, self.narrow, False
 
-    def start(self, X: Array, loss: EntryLoss, crew: Crew) -> tuple[float, Array]:
+    def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
         return self.penalty or usual_penalty(X), fill_missing(X.copy())
 
     def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
@@ -278,8 +278,8 @@ class Growing(Schedule):
     def __init__(self, rate: float = 1.5) -> None:
         self.rate, self.growth_left = rate, 1e7
 
-    def start(self, X: Array, loss: EntryLoss, crew: Crew) -> tuple[float, Array]:
-        norm = max(spectral_norm(X, crew, 6), TINY)
+    def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
+        norm = max(spectral_norm(X, pool, 6), TINY)
         penalty = 1.25 / norm
         slope, bound = loss.dual_map(1 / penalty)
         # One step for the sparse part from a zero low-rank part and scaled data as multipliers.
@@ -341,8 +341,8 @@ def split(
     """
     if largest_entry(X) == 0:
         return Split.zero(X)
-    with Crew() as crew:
-        loop, penalties = _Splitting(X, loss, smoothness, crew), schedule()
+    with ThreadPool() as pool:
+        loop, penalties = _Splitting(X, loss, smoothness, pool), schedule()
         least = 0.55 * loop.lipschitz
         # A start that is nearly right has digits which single precision does not.
         single = start is None and _fits_single_precision(X)
@@ -350,7 +350,7 @@ def split(
         # Entries that are certainly wrong start in the sparse part: getting there takes long.
         clipped = clip_outliers(data)
         norm = observed_norm(clipped)
-        penalty, A = penalties.start(clipped, loss, crew)
+        penalty, A = penalties.start(clipped, loss, pool)
         penalty = max(penalty, least)
         A = A if start is None else start.copy()
         loop.set_matrix(data, A.astype(np.float32 if single else np.float64, copy=False))
@@ -428,11 +428,11 @@ class _Splitting:
     """
 
     def __init__(
-        self, X: Array, loss: EntryLoss, smoothness: GraphSmoothness | None, crew: Crew
+        self, X: Array, loss: EntryLoss, smoothness: GraphSmoothness | None, pool: ThreadPool
     ) -> None:
-        self.X, self.loss, self.smoothness, self.crew = X, loss, smoothness, crew
+        self.X, self.loss, self.smoothness, self.pool = X, loss, smoothness, pool
         self.lanes = lanes(X.shape[0])
-        self.threshold = SingularThreshold(X.shape, crew)
+        self.threshold = SingularThreshold(X.shape, pool)
         self.lipschitz = smoothness.lipschitz if smoothness is not None else 0.0
 
     def set_matrix(self, data: Array, A: Array) -> None:
@@ -486,7 +486,7 @@ class _Splitting:
                 self.threshold.multiply_tile(lane, place, tile)
             return total
 
-        sums = np.sum(self.crew.each(work, range(len(self.lanes))), axis=0)
+        sums = np.sum(self.pool.map(work, range(len(self.lanes))), axis=0)
         primal, dual, value = sums.tolist()
         return float(np.sqrt(primal)), float(np.sqrt(dual)), self.loss.weight * value
 
@@ -498,7 +498,7 @@ class _Splitting:
         smooth = cost - float(low_rank.values.sum())
         # Multipliers and gradients, made feasible by scaling, bound the objective from below.
         # The norm is accurate to many digits, but approximated from below.
-        scale = max(1.0, spectral_norm(self.A, self.crew, n_steps))
+        scale = max(1.0, spectral_norm(self.A, self.pool, n_steps))
         bound = inner / scale - (self.loss.conjugate(squares) + smooth) / scale**2
         total = cost + self.loss.weight * value
         return _Certificate(low_rank, sparse_part, max(total - bound, 0.0) / max(abs(total), TINY))
@@ -538,7 +538,7 @@ class _Splitting:
                 found[1].append(entries[:n].astype(self.X.dtype))
             return *found, np.concatenate(counts), sums
 
-        parts = self.crew.each(work, range(len(self.lanes)))
+        parts = self.pool.map(work, range(len(self.lanes)))
         columns = np.concatenate([piece for part in parts for piece in part[0]])
         entries = np.concatenate([piece for part in parts for piece in part[1]])
         starts = np.concatenate([[0], np.cumsum(np.concatenate([part[2] for part in parts]))])

@@ -1,38 +1,32 @@
-"""Weighted PCA in a view that grows: the model that the reweighting loop mostly fits."""
+"""Weighted PCA in a view that is expanded: the model that the reweighting loop mostly fits."""
 
 import numpy as np
 from scipy import linalg
 
-from robustpca.engine.compact import compact, coordinate_rows
-from robustpca.engine.linalg import (
-    Array,
-    DenseBlock,
-    finite,
-    orthonormal,
-    principal_axes,
-    square_norms,
-)
+from robustpca.engine.blocks import DenseBlock
+from robustpca.engine.compact import compact
+from robustpca.engine.linalg import Array, finite, orthonormal, principal_axes, square_norms
 from robustpca.engine.rows import Rows
+from robustpca.engine.view import View
 
-# Coordinates of all rows are kept only up to this size; beyond it passes go over the data.
+# Coordinates of all rows are stored only up to this size; beyond it passes go over the data.
 VIEW_BYTES = 1 << 30
 # Up to this many features the second moments of the features themselves may be formed.
 GRAM_FEATURES = 4096
 # Directions that the first view has beyond the components asked for.
 OVERSAMPLING = 10
-# The view of the start is widened until its sum of squares is this near to that of the data.
+# The first view is expanded until its sum of squares is this near to that of the data.
 START_TOL = 1e-3
 
 
-class VectorModel:
+class WeightedPCA:
     """A subspace of ``n_components`` dimensions and its centre, fitted to weighted rows.
 
-    The model looks at the rows through a view: their coordinates in an orthonormal ``basis``
-    and the squared distance ``outside`` of it. A weighted fit inside the view is exact and
-    cheap, and its residuals are those of the full data. `widen` adds the directions along which
-    the weighted sum of squares still falls, so views grow like a block Krylov space; the old
-    view lies inside the new one, so widening never raises anything. With few features the view
-    is the data themselves. A new model is fitted with equal weights: plain PCA.
+    A weighted fit inside the ``view`` of the rows is exact and cheap, and its residuals are
+    those of the full data. `expand` adds the directions along which the weighted sum of squares
+    still falls, so the basis grows like that of a block Krylov space; the old span lies inside
+    the new one, so an expansion never raises anything. With few features the view is the data
+    themselves. A new model is fitted with equal weights: plain PCA.
 
     Parameters
     ----------
@@ -61,79 +55,63 @@ class VectorModel:
         rough: bool = False,
     ) -> None:
         self.n_components, self.fixed = n_components, center is not None
-        self.source = rows.settled() if center is None else rows.centred(center)
-        self.rows = compact(self.source)
-        self.compacted = self.rows is not self.source
+        self.source = rows.median_centred() if center is None else rows.centred(center)
+        compacted = compact(self.source)
+        self.compacted = compacted is not self.source
         if self.compacted and not self.fixed:
-            self.rows = self.rows.settled()
-        n_samples = rows.shape[0]
-        self.norms, self.outside = np.zeros(n_samples), np.zeros(n_samples)
-        self.basis: Array | None = None
-        self.codes: Array = np.empty((n_samples, 0))
-        self.view: Rows = self.rows
+            compacted = compacted.median_centred()
+        self.view = View(compacted)
         self.values, self.axes = np.empty(0), np.empty((0, 0))
         self.total, self.lost, self.floor = 0.0, 0.0, 0.0
         self.power = False
-        enough = self._open(full, rough)
-        uniform = np.ones(n_samples)
+        enough = self._initialise(full, rough)
+        uniform = np.ones(rows.shape[0])
         self.fit(uniform)
         if not enough:
-            self.settle(uniform)
-        self.floor = self.rows.floor * float(np.sqrt(self.total / n_samples))
+            self.refine(uniform)
+        self.floor = self.view.rows.floor * float(np.sqrt(self.total / len(uniform)))
         self.power = power
 
-    def settle(self, weights: Array) -> None:
-        """Widen the view until the fit with these weights is as good as on the full data."""
-        while self.widen(weights, START_TOL * self.lost):
+    def refine(self, weights: Array) -> None:
+        """Expand the view until the fit with these weights is as good as on the full data."""
+        while self.expand(weights, START_TOL * self.lost):
             before = self.lost
             self.fit(weights)
             # The estimate of the gain is no good where the spectrum is flat; the gain itself is.
             if before - self.lost <= START_TOL * self.lost:
                 break
 
-    def _open(self, full: bool, rough: bool) -> bool:
-        """Choose the first view; true if it holds all that is needed of PCA."""
-        n, d = self.rows.shape
-        few = max(64, 3 * self.n_components)
-        width = self.n_components + OVERSAMPLING
-        too_large = n * 2 * width * self.rows.dtype.itemsize > VIEW_BYTES
+    def _initialise(self, full: bool, rough: bool) -> bool:
+        """Choose the first basis; true if it holds all that is needed of PCA."""
+        rows, n_components = self.view.rows, self.n_components
+        n, d = rows.shape
+        few = max(64, 3 * n_components)
+        width = n_components + OVERSAMPLING
+        too_large = n * 2 * width * rows.dtype.itemsize > VIEW_BYTES
         if d <= few or (full and d <= n) or (too_large and d <= GRAM_FEATURES):
             return True
         if full or n <= few:
-            self._see(orthonormal(finite(self.rows.sum("adjoint", along=(np.eye(n),)))))
+            self.view.expand(orthonormal(finite(rows.adjoint(np.eye(n)))))
             return True
-        if not rough and n >= 8 * d and d <= 20 * self.n_components:
+        if not rough and n >= 8 * d and d <= 20 * n_components:
             # So few features that their second moments cost no more than a sketch.
-            total, gram = self.rows.sum("weighted_gram")
+            total, gram = rows.sum("weighted_gram")
             gram = finite(gram) - np.outer(total, total) / n
             leading = linalg.eigh(gram, subset_by_index=(d - width, d - 1), check_finite=False)[1]
-            self._see(orthonormal(np.column_stack([leading[:, ::-1], total])))
+            self.view.expand(orthonormal(np.column_stack([leading[:, ::-1], total])))
             return True
-        self._see(orthonormal(finite(self.rows.sum(_sketch, width, along=(np.arange(n),)))))
+        self.view.expand(orthonormal(finite(rows.sum(_sketch, width, along=(np.arange(n),)))))
         return rough
-
-    def _see(self, basis: Array, codes: Array | None = None) -> None:
-        """Look at the rows through ``basis``."""
-        if codes is None:
-            codes, self.norms = self.rows.map("coordinates", basis)
-        center = np.zeros(basis.shape[1])
-        if self.basis is not None:
-            center[: self.basis.shape[1]] = self.view.center
-        self.basis, self.codes = basis, codes
-        self.view = coordinate_rows(codes).centred(center)
-        self.outside = self.norms - square_norms(codes)
-        if (self.outside < 1e-3 * self.norms).any():
-            self.outside = self.rows.map("square_distances", basis, along=(codes, self.norms))
 
     def fit(self, weights: Array) -> None:
         """Weighted mean and leading weighted principal axes inside the view."""
-        total, gram = self.view.sum("weighted_gram", along=(weights,))
+        total, gram = self.view.coordinates.sum("weighted_gram", along=(weights,))
         gram = finite(gram)
         self.weights, self.weight = weights, float(weights.sum())
         if not self.fixed:
             shift = total / self.weight
             gram -= self.weight * np.outer(shift, shift)
-            self.view = self.view.centred(self.view.center + shift)
+            self.view.move(shift)
         if self.power:
             # The leading axes move one step towards the best ones; the rest completes them.
             moved = linalg.qr(gram @ self.axes[:, : self.n_components], check_finite=False)[0]
@@ -143,28 +121,30 @@ class VectorModel:
             self.values = np.maximum(np.einsum("ij,ij->j", self.axes, gram @ self.axes), 0.0)
         else:
             self.values, self.axes = principal_axes(gram)
-        self.lost = float(self.values[self.n_components :].sum() + weights @ self.outside)
-        self.total = float(self.values.sum() + weights @ self.outside)
+        self.lost = float(self.values[self.n_components :].sum() + weights @ self.view.outside)
+        self.total = float(self.values.sum() + weights @ self.view.outside)
 
     def residuals(self) -> Array:
         """Squared distance of every row to the subspace; rounding error counts as zero."""
         tail = self.axes[:, self.n_components :]
-        residuals = self.outside + self.view.map(_tail_norms, tail)
+        residuals = self.view.outside + self.view.coordinates.map(_tail_norms, tail)
         return np.where(residuals > self.floor**2, residuals, 0.0)
 
-    def widen(self, weights: Array, enough: float) -> bool:
-        """Add to the view what the weighted covariance makes of the components.
+    def expand(self, weights: Array, enough: float) -> bool:
+        """Add to the basis what the weighted covariance makes of the components.
 
         The gain from it is estimated first, from how far the components are from being
-        eigenvectors and from the part of the weighted mean that the view cannot reach.
+        eigenvectors and from the part of the weighted mean that is not in the span. Nothing is
+        added, and false returned, if it is at most ``enough``.
         """
-        if self.basis is None or self.basis.shape[1] >= min(self.rows.shape):
+        view, c = self.view, self.n_components
+        width, largest = view.codes.shape[1], min(view.rows.shape)
+        if view.basis is None or width >= largest:
             return False
-        c = self.n_components
-        scores = self.view.map("project", self.axes[:, :c])
+        scores = view.coordinates.map("project", self.axes[:, :c])
         scores *= weights[:, None].astype(scores.dtype)
-        images = self.rows.sum("adjoint", along=(np.column_stack([scores, weights]),))
-        images -= self.basis @ (self.basis.T @ images)
+        images = view.rows.adjoint(np.column_stack([scores, weights]))
+        images -= view.projection(images)
         squares = np.einsum("ij,ij->j", images, images)
         gaps = self.values[:c] - (self.values[c] if len(self.values) > c else 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -174,20 +154,22 @@ class VectorModel:
         enough = max(enough, self.floor**2 * float(weights.sum()))
         if gains.sum() <= enough:
             return False
-        useful = np.argsort(-gains)[: min(self.rows.shape) - self.basis.shape[1]]
+        useful = np.argsort(-gains)[: largest - width]
         useful = np.sort(useful[gains[useful] > 0.1 * enough / len(gains)])
-        if self.basis.shape[1] + len(useful) > 2 * (c + OVERSAMPLING):
-            self._narrow(c + OVERSAMPLING)
-        added = orthonormal(images[:, useful], against=self.basis)
-        codes = np.hstack([self.codes, self.rows.map("project", added)])
-        self._see(np.hstack([self.basis, added]), codes)
+        if width + len(useful) > 2 * (c + OVERSAMPLING):
+            leading = slice(c + OVERSAMPLING)
+            view.restrict(self.axes[:, leading])
+            self.values = self.values[leading]
+            self.axes = np.eye(len(self.values))
+        added = orthonormal(images[:, useful], against=view.basis)
+        view.expand(added)
         self.axes = linalg.block_diag(self.axes, np.eye(added.shape[1]))
         self.values = np.append(self.values, np.zeros(added.shape[1]))
         return True
 
     def coordinates(self) -> tuple[Rows, Array]:
-        """The view, and what lies outside of it."""
-        return self.view, self.outside
+        """Coordinates of the rows in the view, and their squared distances from its span."""
+        return self.view.coordinates, self.view.outside
 
     def variances(self) -> tuple[Array, float]:
         """Weighted variance along each principal axis, and in all."""
@@ -198,33 +180,15 @@ class VectorModel:
         reached = np.cumsum(self.values) >= share * self.total * (1 - 1e-12)
         return int(np.argmax(reached)) + 1
 
-    def _narrow(self, width: int) -> None:
-        """Keep the leading axes of the view only, and look from the present mean."""
-        leading = self.axes[:, :width]
-        self.norms = self.outside + self.view.map("square_norms")
-        self.codes = self.view.map("project", leading)
-        self.rows = self.rows.centred(self.mean)
-        assert self.basis is not None
-        self.basis, self.view = self.basis @ leading, coordinate_rows(self.codes)
-        self.axes, self.values = np.eye(width), self.values[:width]
-
-    @property
-    def mean(self) -> Array:
-        """The centre of the subspace, in the coordinates of ``rows``."""
-        if self.basis is None:
-            return self.view.center
-        return self.rows.center + self.basis @ self.view.center
-
     def subspace(self) -> tuple[Array, Array]:
         """Centre and principal axes (as rows) of the last fit, in the features of the data."""
         leading = self.axes[:, : self.n_components]
         if not self.compacted:
-            axes = leading if self.basis is None else self.basis @ leading
-            return self.mean, axes.T
+            return self.view.point, self.view.directions(leading).T
         # The data were compacted. The covariance maps each axis to a multiple of itself, and
         # it does so in the features as well as in the compact coordinates.
-        scores = self.view.map("project", leading) * self.weights[:, None]
-        images = self.source.sum("adjoint", along=(np.column_stack([scores, self.weights]),))
+        scores = self.view.coordinates.map("project", leading) * self.weights[:, None]
+        images = self.source.adjoint(np.column_stack([scores, self.weights]))
         shift = 0.0 if self.fixed else images[:, -1] / self.weight
         return self.source.center + shift, orthonormal(images[:, :-1]).T
 
