@@ -1,4 +1,4 @@
-"""Neighbours are the nearest, and graphs and Laplacians keep their laws."""
+"""Neighbours are the nearest, and graphs and Laplacians obey their laws."""
 
 import re
 
@@ -109,7 +109,7 @@ class TestExactSearch:
     @pytest.mark.parametrize("offset", [1e6, -1e9])
     @pytest.mark.parametrize("n_samples", [50, 800])
     def test_a_large_offset_costs_no_digits(self, n_samples, offset, rng):
-        # Steps of 1/64 are kept by the sum, so that the distances stay the same.
+        # Steps of 1/64 are exact in the sum, so that the distances stay the same.
         X = rng.integers(-500, 500, size=(n_samples, 6)) / 64
         expected, moved = nearest_neighbors(X, 8), nearest_neighbors(X + offset, 8)
         np.testing.assert_array_equal(moved[0], expected[0])
@@ -528,8 +528,10 @@ class TestErrors:
             as_adjacency(graph, 3, "samples")
 
     def test_of_the_size_speak_of_features_where_these_are_meant(self):
-        told = "The graph has 400 vertices and X has 165 features; build it from the same columns"
-        with pytest.raises(ValueError, match=re.escape(told + " with knn_graph(X.T).")):
+        message = (
+            "The graph has 400 vertices and X has 165 features; build it from the same columns"
+        )
+        with pytest.raises(ValueError, match=re.escape(message + " with knn_graph(X.T).")):
             as_adjacency(sparse.eye(400), 165, "features")
 
 
@@ -618,7 +620,7 @@ class TestLaplacian:
         st.integers(0, 10**6),
     )
     @few
-    def test_keeps_its_laws(self, n, normalized, dtype, seed):
+    def test_obeys_its_laws(self, n, normalized, dtype, seed):
         A = some_graph(seed, n, dtype)
         L = laplacian(A, normalized=normalized)
         tol = 1e-12 if dtype == np.float64 else 1e-5
@@ -689,7 +691,7 @@ class TestEigenvalueBound:
             largest = np.linalg.eigvalsh(L.toarray())[-1]
             assert largest * (1 - 1e-9) <= eigenvalue_bound(L) <= largest * 1.011
 
-    def test_of_a_star_in_a_crowd(self):
+    def test_of_a_star_among_isolated_vertices(self):
         A = sparse.lil_array((2000, 2000))
         A[0, 1:900] = 1.0
         A[1:900, 0] = 1.0

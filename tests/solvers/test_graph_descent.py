@@ -441,9 +441,9 @@ class TestArithmetic:
         expected = solve(X, *rest, tol=1e-5).low_rank
         for A in (np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2]):
             A.flags.writeable = False
-            kept = A.copy()
+            before = A.copy()
             np.testing.assert_array_equal(solve(A, *rest, tol=1e-5).low_rank, expected)
-            np.testing.assert_array_equal(A, kept)
+            np.testing.assert_array_equal(A, before)
 
     def test_data_in_order_are_not_copied(self, rng):
         X = rng.normal(size=(40, 5)).astype(np.float32)
@@ -508,10 +508,10 @@ class TestLoop:
         problem = GraphDescent(*parts)
         problem.advance(0.0)
         result = problem.result()
-        kept = result.copy()
+        before = result.copy()
         for _ in range(3):
             problem.advance(0.5)
-        np.testing.assert_array_equal(result, kept)
+        np.testing.assert_array_equal(result, before)
 
     @pytest.mark.parametrize("side", ["samples", "features"])
     def test_a_graph_of_another_size_is_refused(self, side, rng):

@@ -88,25 +88,25 @@ class TestRowProblem:
 
     @losses
     @pytest.mark.parametrize("missing", [0.0, 0.3])
-    @pytest.mark.parametrize("tied", [False, True], ids=["free", "tied"])
-    def test_scores_are_optimal(self, loss, missing, tied, rng):
+    @pytest.mark.parametrize("connected", [False, True], ids=["free", "connected"])
+    def test_scores_are_optimal(self, loss, missing, connected, rng):
         problem = self.problem(rng, loss)
         X = self.rows(rng, problem, missing)
-        ties = ()
-        if tied:
-            ties = rng.uniform(0, 1, size=self.N), 0.3 * rng.normal(size=(self.N, self.K))
-        Z = problem.solve(X, *ties)
+        edges = ()
+        if connected:
+            edges = rng.uniform(0, 1, size=self.N), 0.3 * rng.normal(size=(self.N, self.K))
+        Z = problem.solve(X, *edges)
         assert Z.shape == (self.N, self.K)
-        expected = self.optimum(problem, X, *ties)
-        assert self.objective(problem, X, Z, *ties) == pytest.approx(expected, rel=1e-7)
+        expected = self.optimum(problem, X, *edges)
+        assert self.objective(problem, X, Z, *edges) == pytest.approx(expected, rel=1e-7)
 
     def test_weights_and_pulls_may_come_alone(self, rng):
         problem = self.problem(rng, L1Norm(0.2))
         X = self.rows(rng, problem)
         weights, pulls = rng.uniform(0, 1, size=self.N), rng.normal(size=(self.N, self.K))
-        for ties in ((weights, None), (None, pulls)):
-            found = self.objective(problem, X, problem.solve(X, *ties), *ties)
-            assert found == pytest.approx(self.optimum(problem, X, *ties), rel=1e-7)
+        for edges in ((weights, None), (None, pulls)):
+            found = self.objective(problem, X, problem.solve(X, *edges), *edges)
+            assert found == pytest.approx(self.optimum(problem, X, *edges), rel=1e-7)
 
     def test_an_infinitely_strong_pull_wins(self, rng):
         problem = self.problem(rng, L1Norm(0.2))
@@ -304,8 +304,8 @@ class TestSmoothRows:
 
     def objective(self, X, U, loss, weights, pulls, graph):
         smooth = np.sum((U @ graph.toarray()) * U) / 2
-        tied = np.sum(weights[:, None] * U**2) / 2 - np.sum(pulls * U)
-        return loss.value(X - U) + smooth + tied
+        connected = np.sum(weights[:, None] * U**2) / 2 - np.sum(pulls * U)
+        return loss.value(X - U) + smooth + connected
 
     @losses
     @pytest.mark.parametrize("missing", [0.0, 0.3])
@@ -314,8 +314,8 @@ class TestSmoothRows:
         X, weights, pulls, graph, curvature = self.setup_problem(rng, missing, normalized)
         found = smooth_rows(X, loss, weights, pulls, graph, curvature)
         U = cp.Variable(X.shape)
-        tied = cp.sum_squares(cp.multiply(np.sqrt(weights)[:, None], U)) / 2
-        formula = cost(loss, X, U) + tied - cp.sum(cp.multiply(pulls, U))
+        connected = cp.sum_squares(cp.multiply(np.sqrt(weights)[:, None], U)) / 2
+        formula = cost(loss, X, U) + connected - cp.sum(cp.multiply(pulls, U))
         expected = least(formula + cp.sum_squares(U @ root_of(graph.toarray()).T) / 2)
         reached = self.objective(X, found, loss, weights, pulls, graph)
         assert reached == pytest.approx(expected, rel=1e-8)
@@ -329,18 +329,18 @@ class TestSmoothRows:
             alone = smooth_rows(X[one], loss, weights[one], pulls[one], graph, curvature)
             np.testing.assert_allclose(alone, together[one], rtol=0, atol=1e-9)
 
-    def test_without_ties_and_graph_rows_stay_as_they_are(self, rng):
+    def test_without_edges_and_graph_rows_stay_as_they_are(self, rng):
         X, weights, pulls, graph, _ = self.setup_problem(rng)
         found = smooth_rows(X, L1Norm(0.2), 0 * weights, 0 * pulls, 0 * graph, 0.0)
         np.testing.assert_array_equal(found, X)
 
-    def test_a_strong_tie_wins(self, rng):
+    def test_a_strong_edge_wins(self, rng):
         X, _, wanted, graph, curvature = self.setup_problem(rng, missing=0.2)
         weights = np.full(self.N, 1e6)
         found = smooth_rows(X, L1Norm(0.2), weights, 1e6 * wanted, graph, curvature)
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-4)
 
-    def test_a_row_without_any_entry_follows_its_ties(self, rng):
+    def test_a_row_without_any_entry_follows_its_edges(self, rng):
         X, weights, pulls, graph, curvature = self.setup_problem(rng)
         X[2] = np.nan
         found = smooth_rows(X, L1Norm(0.2), weights, pulls, graph, curvature)

@@ -3,7 +3,7 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from mixtures import planted
+from mixtures import as_array, planted
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
@@ -129,7 +129,7 @@ class TestOptimum:
         result = pursue(X, loss)
         assert result.converged
         assert 0 <= result.gap < 1e-5
-        L, S, dual = result.low_rank.dense(), result.sparse.toarray(), result.multipliers
+        L, S, dual = result.low_rank.dense(), as_array(result.sparse), result.multipliers
         # The certificate, once more, from nothing but the multipliers.
         assert np.linalg.norm(dual, 2) <= 1 + 1e-5
         assert np.abs(dual).max() <= weight * (1 + 1e-12)
@@ -153,7 +153,7 @@ class TestOptimum:
         result = pursue(X, loss, term)
         assert result.converged
         assert result.gap < 1e-5
-        S, dual = result.sparse.toarray(), result.multipliers
+        S, dual = as_array(result.sparse), result.multipliers
         assert np.linalg.norm(dual, 2) <= 1 + 1e-5
         # The loss bears what nuclear norm and graph ask for together.
         borne = dual + term.gradient(result.low_rank.dense())
@@ -166,9 +166,9 @@ class TestOptimum:
         left, _, right = np.linalg.svd(X, full_matrices=False)
         enough = np.abs(left[:, :4] @ right[:4]).max()
         result = pursue(X, L1Norm(1.05 * enough))
-        assert result.sparse.nnz == 0
+        assert result.n_sparse == 0
         assert relative(result.low_rank.dense(), X) < 1e-6
-        assert pursue(X, L1Norm(0.3 * enough), max_iter=300).sparse.nnz > 0
+        assert pursue(X, L1Norm(0.3 * enough), max_iter=300).n_sparse > 0
 
     @pytest.mark.parametrize("shape", [(60, 50), (20, 30)], ids=str)
     def test_data_that_fit_their_signs_are_sparse_altogether(self, shape, rng):
@@ -176,7 +176,7 @@ class TestOptimum:
         enough = 1 / np.linalg.norm(np.sign(X), 2)
         result = pursue(X, L1Norm(0.95 * enough))
         assert result.low_rank.rank == 0
-        np.testing.assert_allclose(result.sparse.toarray(), X, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(as_array(result.sparse), X, rtol=0, atol=1e-6)
         assert pursue(X, L1Norm(3 * enough), max_iter=300).low_rank.rank > 0
 
     def test_a_quadratic_loss_is_one_singular_value_threshold(self, rng):
@@ -184,7 +184,7 @@ class TestOptimum:
         result = pursue(X, SquaredNorm(0.2), tol=1e-9)
         expected = singular_value_threshold(X, 1 / 0.2)
         np.testing.assert_allclose(result.low_rank.dense(), expected, rtol=0, atol=1e-6)
-        assert result.sparse.nnz == 0
+        assert result.n_sparse == 0
 
     @pytest.mark.parametrize("schedule", [Growing, lambda: Growing(3.0)], ids=["1.5", "3"])
     def test_growing_penalties_stop_short_of_it_by_little(self, schedule):
@@ -237,7 +237,7 @@ class TestPace:
         result = pursue(X, max_iter=400)
         assert result.converged
         assert relative(result.low_rank.dense(), low) < 1e-6 * max(1.0, 1e-6 * wild)
-        assert result.sparse.toarray()[3, 5] == pytest.approx(wild, rel=1e-2)
+        assert as_array(result.sparse)[3, 5] == pytest.approx(wild, rel=1e-2)
 
     def test_a_penalty_rises_when_the_low_rank_part_hardly_moves(self):
         # The share of a step that the low-rank part does not take falls to the multipliers.
@@ -258,10 +258,10 @@ class TestRecovery:
         result = pursue(X, schedule=schedule)
         assert result.converged
         assert relative(result.low_rank.dense(), low) < 1e-6
-        assert relative(result.sparse.toarray(), wrong) < 1e-6
+        assert relative(as_array(result.sparse), wrong) < 1e-6
         assert result.low_rank.rank == 10
         # Nearly all wrong entries are found: tiny ones may pass.
-        missed = (result.sparse.toarray() != 0) != (wrong != 0)
+        missed = (as_array(result.sparse) != 0) != (wrong != 0)
         assert missed.mean() < 1e-4
 
     @pytest.mark.parametrize("shape", [(200, 200), (300, 200)], ids=str)
@@ -271,9 +271,11 @@ class TestRecovery:
         result = pursue(X, L1Norm(1 / np.sqrt(0.7 * max(shape))))
         assert result.converged
         assert relative(result.low_rank.dense(), low) < 1e-5
-        seen = ~np.isnan(X)
-        np.testing.assert_allclose(result.sparse.toarray()[seen], wrong[seen], rtol=0, atol=1e-4)
-        assert not result.sparse.toarray()[~seen].any()
+        observed = ~np.isnan(X)
+        np.testing.assert_allclose(
+            as_array(result.sparse)[observed], wrong[observed], rtol=0, atol=1e-4
+        )
+        assert not as_array(result.sparse)[~observed].any()
 
     @both
     def test_single_precision_in_single_precision_out(self, schedule, rng):
@@ -374,7 +376,7 @@ def textbook_loop(X, weight, rate=1.5):
 
 
 class TestInvariance:
-    """The same problem in other clothes has the same answer."""
+    """An equivalent problem has the same answer."""
 
     @pytest.fixture(name="X")
     def data(self, rng):
@@ -421,10 +423,6 @@ class TestInvariance:
         result = pursue(scale * X, schedule=schedule)
         assert result.converged
         assert relative(result.low_rank.dense() / scale, low) < 1e-6
-
-
-def as_array(part):
-    return part.toarray() if hasattr(part, "toarray") else part.dense()
 
 
 class TestData:
@@ -477,11 +475,11 @@ class TestData:
     def test_measures_leave_missing_entries_out(self, rng):
         X = rng.normal(size=(300, 7))
         X[rng.random(X.shape) < 0.3] = np.nan
-        seen = X[~np.isnan(X)]
+        observed = X[~np.isnan(X)]
         for A in (X, X.astype(np.float32)):
-            assert observed_norm(A) == pytest.approx(np.linalg.norm(seen), rel=1e-6)
-            assert largest_entry(A) == pytest.approx(np.abs(seen).max(), rel=1e-6)
-            assert mean_size(A) == pytest.approx(np.abs(seen).mean(), rel=1e-6)
+            assert observed_norm(A) == pytest.approx(np.linalg.norm(observed), rel=1e-6)
+            assert largest_entry(A) == pytest.approx(np.abs(observed).max(), rel=1e-6)
+            assert mean_size(A) == pytest.approx(np.abs(observed).mean(), rel=1e-6)
 
 
 def assert_identical(result, expected, atol=0.0):
@@ -543,7 +541,7 @@ class TestLoop:
     def test_what_remains_is_within_the_tolerance(self, schedule, rng):
         X, *_ = planted(rng, (90, 60), 4)
         result = pursue(X, schedule=schedule)
-        rest = X - result.low_rank.dense() - result.sparse.toarray()
+        rest = X - result.low_rank.dense() - as_array(result.sparse)
         assert np.linalg.norm(rest) < 3e-7 * np.linalg.norm(X)
 
     def warm_and_cold(self, X, loss=None, term=None):
@@ -578,7 +576,7 @@ class TestLoop:
 
 
 class TestOddData:
-    """Data that nobody would pursue on purpose still get an answer."""
+    """Unusual data get an answer too."""
 
     def assert_optimal(self, X, loss=None, **options):
         loss = usual(X) if loss is None else loss
@@ -587,11 +585,11 @@ class TestOddData:
             L = result.low_rank.dense()
             assert result.converged
             assert np.isfinite(L).all()
-            assert np.isfinite(result.sparse.toarray()).all()
+            assert np.isfinite(as_array(result.sparse)).all()
             if schedule is Balanced:
                 assert result.gap < 1e-5
             if isinstance(loss, L1Norm):
-                rest = np.nan_to_num(X - L - result.sparse.toarray())
+                rest = np.nan_to_num(X - L - as_array(result.sparse))
                 assert np.linalg.norm(rest) <= 1e-6 * max(observed_norm(X), 1e-300)
         return result
 
@@ -615,7 +613,7 @@ class TestOddData:
 
     def test_a_small_zero_matrix_is_nothing(self):
         result = self.assert_optimal(np.zeros((20, 10)))
-        assert result.low_rank.rank == result.sparse.nnz == 0
+        assert result.low_rank.rank == result.n_sparse == 0
 
     @pytest.mark.parametrize(
         "X",

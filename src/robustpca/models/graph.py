@@ -157,7 +157,7 @@ class GLPCA(EmbeddingModel):
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
     n_neighbors : int, default=10
-        Neighbours of each sample in a graph that is made here.
+        Neighbours of each vertex in a graph that is made here.
     normalized : bool, default=False
         Whether to use the normalised Laplacian.
     exclude_constant : bool, default=True
@@ -267,7 +267,7 @@ class RGLPCA(EmbeddingModel):
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
     n_neighbors : int, default=10
-        Neighbours of each sample in a graph that is made here.
+        Neighbours of each vertex in a graph that is made here.
     normalized : bool, default=False
         Whether to use the normalised Laplacian.
     exclude_constant : bool, default=True
@@ -423,7 +423,7 @@ class MMF(GraphModel):
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
     n_neighbors : int, default=10
-        Neighbours of each sample in a graph that is made here.
+        Neighbours of each vertex in a graph that is made here.
     normalized : bool, default=True
         Whether to use the normalised Laplacian.
 

@@ -19,7 +19,6 @@ from robustpca.models.lowrank_base import (
     GraphDecomposition,
     LowRankModel,
     NuclearDecomposition,
-    compact,
     observed,
     observed_scale,
     significant,
@@ -227,6 +226,7 @@ class RPCA(LowRankModel):
                 max_iter=self.max_iter,
                 callback=reporter(self),
                 start=self._start(X.shape),
+                multipliers=self.warm_start,
             )
         return _pursuit_fit(self, rows, X, offset, loss, noise, result)
 
@@ -402,6 +402,7 @@ class RPCAG(LowRankModel):
             max_iter=self.max_iter,
             callback=reporter(self),
             start=self._start(X.shape),
+            multipliers=self.warm_start,
         )
         attributes = {"graph_": graph, "smoothness_": weight}
         return _pursuit_fit(
@@ -655,8 +656,8 @@ def _pursuit_fit(
     attributes: dict[str, Any] | None = None,
 ) -> Fit:
     """The fit that follows from both parts: principal axes, and the problem of new rows."""
-    found = result.low_rank
-    left, right = found.left.astype(np.float64), found.right.astype(np.float64)
+    found = result.low_rank.astype(np.float64)
+    left, right = found.left, found.right
     middle = left.mean(axis=0) if model.center_low_rank else np.zeros(left.shape[1])
     centred = left - middle
     squares, rotation = np.linalg.eigh(centred.T @ centred)
@@ -665,17 +666,16 @@ def _pursuit_fit(
     rank = significant(found.values, NUCLEAR_RANK_TOL)
     n_directions = significant(values, NUCLEAR_RANK_TOL)
     problem = RowProblem.of(
-        LowRank(found.left[:, :rank], found.right[:rank], found.values[:rank]),
+        LowRank(left[:, :rank], right[:rank], found.values[:rank]),
         mean,
         rotation[:n_directions] @ right,
         loss,
         result.row_penalty,
     )
-    start = result.start() if model.warm_start else None
     decomposition = NuclearDecomposition(
-        found, compact(result.sparse), offset, problem, graph, smoothness, start
+        result.low_rank, result.sparse, offset, problem, graph, smoothness, result.start()
     )
-    density = int(result.sparse.count_nonzero()) / int(np.count_nonzero(~np.isnan(X)))
+    density = result.n_sparse / int(np.count_nonzero(~np.isnan(X)))
     return Fit(
         attributes={
             "_decomposition": decomposition,

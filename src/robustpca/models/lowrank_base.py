@@ -20,10 +20,7 @@ from robustpca.engine.svt import LowRank, lanes
 from robustpca.models.base import Subspace, SubspaceModel
 from robustpca.parts.entry_losses import EntryLoss
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph, smooth_rows
-from robustpca.solvers.splitting import observed_norm
-
-# A sparse matrix with a larger share of entries takes more memory than a dense array.
-DENSE_SHARE = 1 / 3
+from robustpca.solvers.splitting import DENSE_SHARE, compact, observed_norm
 
 
 class LowRankModel(SubspaceModel):
@@ -411,14 +408,6 @@ def observed_scale(X: Array) -> float:
     """Root mean square of the entries that are not missing."""
     n_observed = sum(np.count_nonzero(~np.isnan(X[place])) for place in row_tiles(X))
     return observed_norm(X) / np.sqrt(max(float(n_observed), 1.0))
-
-
-def compact(A: Any) -> Any:
-    """A sparse matrix in the form that takes less memory."""
-    if sparse.issparse(A):
-        return A if A.nnz <= DENSE_SHARE * np.prod(A.shape) else A.toarray()
-    few = np.count_nonzero(A) <= DENSE_SHARE * A.size
-    return sparse.csr_array(A) if few else A
 
 
 def significant(values: Array, tol: float) -> int:

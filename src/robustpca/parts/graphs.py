@@ -104,7 +104,7 @@ def _knn_graph(
     symmetrize: Symmetrize = "max",
     **search: Any,
 ) -> tuple[sparse.csr_array, str]:
-    """The graph, and what to tell about vertices without any weight."""
+    """The graph, and a message about vertices without any weight, or an empty one."""
     X = checked_rows(X, "X")
     check_option("symmetrize", symmetrize, get_args(Symmetrize))
     if bandwidth not in ("mean", None) and not 0 < float(bandwidth) < np.inf:
@@ -271,7 +271,7 @@ def eigenvalue_bound(laplacian: sparse.csr_array) -> float:
     # After so many Lanczos steps from a random start, more than a hundredth is missing less
     # than once in a million times (Kuczynski and Wozniakowski, SIAM J. Matrix Anal. 1992).
     n_steps = int(np.log(1.648e6 * np.sqrt(n_vertices)) / (2 * np.sqrt(0.01)) + 1.5)
-    diagonal, beside = np.zeros(n_steps), np.zeros(n_steps)
+    diagonal, off_diagonal = np.zeros(n_steps), np.zeros(n_steps)
     new = np.random.default_rng(0).standard_normal(n_vertices).astype(laplacian.dtype)
     old = direction = np.zeros_like(new)
     for i in range(n_steps):
@@ -281,9 +281,9 @@ def eigenvalue_bound(laplacian: sparse.csr_array) -> float:
             break
         old, direction = direction, new / size
         new = laplacian @ direction - size * old
-        diagonal[i], beside[i] = new @ direction, size
+        diagonal[i], off_diagonal[i] = new @ direction, size
         new -= float(diagonal[i]) * direction
-    return min(float(linalg.eigvalsh_tridiagonal(diagonal, beside[1:])[-1]) / 0.99, bound)
+    return min(float(linalg.eigvalsh_tridiagonal(diagonal, off_diagonal[1:])[-1]) / 0.99, bound)
 
 
 def locality_order(adjacency: sparse.csr_array) -> Array:

@@ -17,6 +17,7 @@ from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.solvers.splitting import (
     Split,
     clip_outliers,
+    compact,
     largest_entry,
     observed_norm,
     usual_penalty,
@@ -78,7 +79,7 @@ def alternating_projections(
     change = history[-1] / norm
     converged = change <= tol or since >= PATIENCE
     end = (np.array(history), iteration, converged, change)
-    return Split(low_rank, found, *end, row_penalty=usual_penalty(X))
+    return Split(low_rank, compact(found), *end, row_penalty=usual_penalty(X))
 
 
 def accept(X: Array, L: Array, threshold: float) -> float:

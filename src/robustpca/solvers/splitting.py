@@ -28,6 +28,8 @@ PATIENCE = 15
 GAP_CHECKS = range(60, 1_000_000, 20)
 # The median absolute value of a Gaussian times this is its standard deviation.
 GAUSSIAN = 1.4826
+# A sparse matrix with a larger share of entries takes more memory than a dense array.
+DENSE_SHARE = 1 / 3
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -69,8 +71,8 @@ class Split:
     ----------
     low_rank : LowRank
         Factors of the low-rank part.
-    sparse : csr_array
-        Sparse part.
+    sparse : csr_array or ndarray
+        Sparse part, in the form that takes less memory.
     objective : ndarray
         Objective at the start and after each iteration.
     n_iter : int
@@ -86,7 +88,7 @@ class Split:
     penalty : float
         Last penalty.
     multipliers : ndarray or None
-        Multipliers of the nuclear norm, if there are any.
+        Multipliers of the nuclear norm, if they were asked for.
     """
 
     low_rank: LowRank
@@ -105,6 +107,12 @@ class Split:
         """Both parts of data that are zero everywhere."""
         parts = LowRank.zeros(X.shape, X.dtype), sparse.csr_array(X.shape)
         return cls(*parts, np.zeros(1), 0, True, 0.0, row_penalty=1.0, gap=0.0)
+
+    @property
+    def n_sparse(self) -> int:
+        """Number of entries of the sparse part that are not zero."""
+        entries = self.sparse.data if sparse.issparse(self.sparse) else self.sparse
+        return int(np.count_nonzero(entries))
 
     def start(self) -> Array | None:
         """Where a loop for nearly the same problem may start."""
@@ -296,6 +304,7 @@ def split(
     max_iter: int,
     callback: Callback = ignore,
     start: Array | None = None,
+    multipliers: bool = True,
 ) -> Split:
     """Minimise ``||L||_* + loss(X - L) + smoothness(L)``; NaN entries are missing.
 
@@ -327,6 +336,8 @@ def split(
         Called with a `Progress` after each iteration.
     start : ndarray of shape (n_samples, n_features), default=None
         Where to start: `Split.start` of a similar problem.
+    multipliers : bool, default=True
+        Whether the result holds the multipliers, which take as much memory as the data.
     """
     if largest_entry(X) == 0:
         return Split.zero(X)
@@ -382,19 +393,22 @@ def split(
                         certificate = None
         if certificate is None:
             certificate = loop.certify(penalty, 40 if penalties.exact else 12)
-        return Split(
-            certificate.low_rank.astype(X.dtype),
-            certificate.sparse,
-            np.array(objective),
-            iteration,
-            converged,
-            change,
-            # A penalty that has grown without bound is a bad start for new rows.
-            row_penalty=penalty if penalties.exact else usual_penalty(X),
-            gap=certificate.gap,
-            penalty=penalty,
-            multipliers=loop.A,
-        )
+        dual_matrix = loop.A if multipliers else None
+        # The rest of the state is not needed any more and as large as the data.
+        del loop
+    return Split(
+        certificate.low_rank.astype(X.dtype),
+        compact(certificate.sparse),
+        np.array(objective),
+        iteration,
+        converged,
+        change,
+        # A penalty that has grown without bound is a bad start for new rows.
+        row_penalty=penalty if penalties.exact else usual_penalty(X),
+        gap=certificate.gap,
+        penalty=penalty,
+        multipliers=dual_matrix,
+    )
 
 
 @dataclass(frozen=True)
@@ -660,6 +674,14 @@ def fill_missing(A: Array) -> Array:
     """The same array, with zeros written where entries are missing."""
     np.copyto(A, 0, where=np.isnan(A))
     return A
+
+
+def compact(A: Any) -> Any:
+    """A matrix as a sparse or a dense array, whichever takes less memory."""
+    if sparse.issparse(A):
+        return A if A.nnz <= DENSE_SHARE * np.prod(A.shape) else A.toarray()
+    few = np.count_nonzero(A) <= DENSE_SHARE * A.size
+    return sparse.csr_array(A) if few else A
 
 
 def _fits_single_precision(X: Array) -> bool:
