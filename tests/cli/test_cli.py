@@ -52,10 +52,11 @@ def table(tmp_path, rng):
 def test_methods_are_all_listed_with_a_line_each(call):
     code, out, _ = call(show_methods)
     assert code == 0
-    lines = dict(line.split(maxsplit=1) for line in out.splitlines())
+    lines = dict(line.split(maxsplit=1) for line in out.split("\n\n")[0].splitlines()[1:])
     assert list(lines) == sorted(all_estimators())
-    assert lines["EPCA"].startswith("reweighted ")
-    assert all(len(text.split()) > 2 for text in lines.values())
+    assert lines["EPCA"].startswith("reweighted    in blocks")
+    assert lines["RPCA"].startswith("lowrank       in memory")
+    assert all(len(text.split()) > 4 for text in lines.values())
 
 
 def test_data_are_listed_with_what_to_do(call, tmp_path, monkeypatch):

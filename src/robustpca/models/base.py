@@ -203,6 +203,8 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     _accept_sparse = True
     _allow_nan = False
     _min_samples = 2
+    # Whether a fit reads row blocks one after the other, and never holds all rows at once.
+    _by_blocks: ClassVar[bool] = True
 
     n_components: Any
     max_iter: int

@@ -562,6 +562,7 @@ class GrassmannAverage(DirectionModel):
     array([[0.5, 0.5, 0.5, 0.5]])
     """
 
+    _by_blocks = False  # trimmed means of features need all rows of a feature
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **DirectionModel._parameter_constraints,
         "trim": [Interval(Real, 0, 0.5, closed="both")],

@@ -67,6 +67,7 @@ class GraphModel(SubspaceModel):
         "normalized": ["boolean"],
     }
     _accept_sparse = False
+    _by_blocks = False
 
     graph: Any
     n_neighbors: int

@@ -37,6 +37,7 @@ class LowRankModel(SubspaceModel):
     }
     _accept_sparse = False
     _allow_nan = True
+    _by_blocks = False
 
     center_low_rank: bool
     warm_start: bool
