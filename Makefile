@@ -26,8 +26,8 @@ test-lowest:
 	$(LOWEST)/bin/python scripts/lowest_versions.py > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/python -m pip install --quiet --editable ".[all]" --group dev \
 	    --constraint $(LOWEST)/constraints.txt
-	OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 --dist worksteal \
-	    tests/engine tests/parts tests/tools tests/cli tests/models/test_common.py
+	OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow" \
+	    tests/engine tests/parts tests/solvers tests/tools tests/cli tests/models/test_common.py
 
 # All tables and figures of the papers at their quick level, and a page of them.
 papers: $(READY)
