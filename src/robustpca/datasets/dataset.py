@@ -13,7 +13,7 @@ from robustpca.engine.linalg import Array
 
 __all__ = ["Dataset", "checksum_of", "resize_images"]
 
-# CDnet's label of pixels that are not scored: nobody can say what is moving there.
+# CDnet's label of pixels that are not scored: it is unknown what moves there.
 UNKNOWN = 170
 # Extras with one entry or row for each sample.
 PER_SAMPLE = ("frame", "is_outlier", "low_rank", "mask", "masks")

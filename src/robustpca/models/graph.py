@@ -277,7 +277,7 @@ class RGLPCA(EmbeddingModel):
     center : str, default='geometric_median'
         The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
         of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
-        'zero'. The mean is the papers'; the others stand up to outliers.
+        'zero'. The mean is the papers'; the others resist outliers.
     tol : float, default=1e-7
         Stop when both parts of the data add up to this share of them, and then when a pass
         lowers the objective by less than this share of it.

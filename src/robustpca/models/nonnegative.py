@@ -151,7 +151,7 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             The fitted model.
         """
         X = self._checked(X, reset=True)
-        # A fit that is interrupted must not leave half of it in the place of an older one.
+        # A fit that is interrupted must not leave a mixture of itself and an older one.
         self.__dict__.pop("components_", None)
         with one_blas_thread:
             fit = self._fit(X)

@@ -171,7 +171,7 @@ class SigmaLoss(Loss):
 
 @dataclass(frozen=True)
 class CappedLoss(Loss):
-    """The residual norm up to ``threshold`` and constant beyond: far samples have no say.
+    """The residual norm up to ``threshold`` and constant beyond: far samples are ignored.
 
     ``threshold`` is a norm, or a string such as ``"q0.8"`` for that quantile of the residual
     norms at the start.

@@ -50,7 +50,7 @@ table = Table(
     notes=[
         "Each picture has a face, what the method makes of it, and their difference, where white "
         "is none. The images are those of middle distance to the median, one of either half.",
-        "The figure has no numbers, and nobody knows the faces without their shadows. Ours are "
+        "The figure has no numbers, and the faces without their shadows are unknown. Ours are "
         "the root mean square change of pixels of at least 25 grey levels, where there is no "
         "shadow to remove; and by how much darker pixels become brighter, which more of is not "
         "always better. 'covered' has a truth: half of the images lose a tenth of their area to "

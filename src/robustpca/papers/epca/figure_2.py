@@ -31,7 +31,7 @@ table = Table(
     seeds=1,
     paper=PAPER,
     notes=[
-        "Nothing is fitted and no data are looked at: the curves are those of the losses that "
+        "Nothing is fitted and no data are used: the curves are those of the losses that "
         "EPCA, PCA-OM and PCA take.",
         "The paper does not print the values of sigma that it draws.",
         "All curves meet at residuals of -1, 0 and 1. From there to infinity the loss grows with "

@@ -1,4 +1,4 @@
-"""Scores of the EPCA paper: losses, active samples, and how much of an accuracy may be luck."""
+"""Scores of the EPCA paper: losses, active samples, and how much of an accuracy may be chance."""
 
 from collections.abc import Sequence
 from typing import Any

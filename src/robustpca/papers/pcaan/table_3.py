@@ -46,7 +46,7 @@ table = Table(
     notes=[
         "Absolute times are of other machines and other programs; the order of the methods is "
         "what can be compared.",
-        "Passes of PCA-AN and RPCA-OM look at the data through a few coordinates, so they do "
+        "Passes of PCA-AN and RPCA-OM work on a few coordinates of the data, so they do "
         "less work than those of the paper. They cost the same in both methods. The printed "
         "factor of sixteen to a hundred between them must lie in the programs, such as an "
         "eigenproblem of all features in one of them.",
