@@ -27,9 +27,9 @@ from robustpca import AngularEmbedding
 from robustpca.engine.rows import ArrayRows
 from robustpca.engine.spherical import RowDirections, explore, near_rows
 from robustpca.engine.view import View
+from robustpca.metrics import subspace_distance
 from robustpca.parts.centers import geometric_median, remaining_force
 from robustpca.solvers.angular import trim
-from robustpca.testing import subspace_distance
 
 RANK, ANGLE = 5, np.pi / 3
 

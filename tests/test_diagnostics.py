@@ -118,7 +118,7 @@ def test_alignment_follows_its_formula_with_the_mean_of_all_entries(rng):
     assert abs(alignment_order(X - X.mean(axis=0), laplacian) - expected) > 0.01
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seeds, st.integers(1, 12), st.integers(2, 9), st.booleans(), st.integers(-200, 200))
 def test_alignment_lies_between_1_over_root_d_and_1_at_any_scale(seed, n, d, normed, power):
     rng = np.random.default_rng(seed)
@@ -132,7 +132,7 @@ def test_data_that_do_not_vary_have_no_alignment():
         alignment_order(np.full((5, 4), 0.1), ring(4))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seeds, st.integers(1, 4), st.booleans())
 def test_the_interaction_matrix_is_a_projection_of_trace_c(seed, n_components, center):
     X = np.random.default_rng(seed).normal(size=(12, 7))

@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,9 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from robustpca import EPCA, PCAAN
+from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine import rows as engine
 from robustpca.engine.rows import ArrayRows, FileRows, SparseRows, as_dask, fold, lazy_rows
-from robustpca.testing import planted_subspace
 
 da = pytest.importorskip("dask.array")
 h5py = pytest.importorskip("h5py")
@@ -60,10 +61,11 @@ def same(first, second):
 
 @pytest.mark.parametrize("method", [EPCA, PCAAN])
 def test_every_source_gives_the_same_fit_to_the_last_bit(method, X, stored, small_blocks):
-    expected = method(3).fit(X)
+    # A bit that differs in one pass would differ in the next, so few passes tell as much.
+    expected = method(3, tol=1e-3).fit(X)
     assert len(ArrayRows(X).bounds) > 10
     for kind, array in stored.items():
-        model = method(3).fit(array)
+        model = method(3, tol=1e-3).fit(array)
         assert same(model, expected), kind
         np.testing.assert_array_equal(model.transform(array), expected.transform(X), kind)
         np.testing.assert_array_equal(model.predict(array), expected.predict(X), kind)
@@ -79,20 +81,42 @@ def test_the_number_of_threads_does_not_change_a_bit(method, X, small_blocks):
     assert same(fits[0], fits[2])
 
 
-def test_a_local_cluster_gives_the_same_fit_to_the_last_bit(X, stored, small_blocks):
-    distributed = pytest.importorskip("distributed")
-    expected = [EPCA(3).fit(X), PCAAN(3).fit(X)]
+@contextmanager
+def processes(**options):
+    """A cluster of processes, which may take a minute and more to start or to answer."""
+    dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
+    timeouts = {"connect": "300s", "tcp": "300s"}
+    # Any free port: the usual one may belong to another cluster, which is worth a warning.
+    settings = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    with (
+        dask.config.set({"distributed.comm.timeouts": timeouts}),
+        distributed.LocalCluster(**settings, **options) as cluster,
+    ):
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def two_processes():
+    with processes(n_workers=2) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(two_processes):
+    """What Dask arrays are worked on by, until the test ends."""
+    with pytest.importorskip("distributed").Client(two_processes) as client:
+        yield client
+
+
+@pytest.mark.parametrize("method", [EPCA, PCAAN])
+def test_a_cluster_gives_the_same_fit_to_the_last_bit(method, X, stored, cluster, monkeypatch):
     # The workers are other processes and have the default block size, but they are told which
     # rows to work on, so it does not matter.
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster),
-    ):
-        for kind in ("dask", "dask over a file"):
-            assert same(EPCA(3).fit(stored[kind]), expected[0])
-            assert same(PCAAN(3).fit(stored[kind]), expected[1])
+    monkeypatch.setattr(engine, "BLOCK_BYTES", 1 << 16)
+    assert len(ArrayRows(X).bounds) > 4
+    expected = method(3, tol=1e-2).fit(X)
+    for kind in ("dask", "dask over a file"):
+        assert same(method(3, tol=1e-2).fit(stored[kind]), expected)
 
 
 def _peak_memory():
@@ -101,31 +125,41 @@ def _peak_memory():
     return 1024 * next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
-def test_an_array_on_disk_four_times_the_worker_memory_is_fitted_within_it(tmp_path, rng):
-    distributed = pytest.importorskip("distributed")
-    limit = 320 << 20
-    n_features, n_samples = 600, 4 * limit // (4 * 600)
-    basis = rng.normal(size=(3, n_features)).astype(np.float32)
-    path = tmp_path / "large.dat"
+needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+
+
+def large_file(path, n_samples, rng):
+    """Rows of 600 numbers near a subspace, written piece by piece, as a Dask array."""
+    basis = rng.normal(size=(3, 600)).astype(np.float32)
     with path.open("wb") as file:
         for start in range(0, n_samples, 1 << 15):
             n = min(1 << 15, n_samples - start)
             block = rng.standard_normal((n, 3), dtype=np.float32) @ basis
-            block[::10] += 30 * rng.standard_normal(n_features, dtype=np.float32)
-            (block + 0.1 * rng.standard_normal(n_features, dtype=np.float32)).tofile(file)
-    X = as_dask(np.memmap(path, np.float32, "r", shape=(n_samples, n_features)))
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, memory_limit=limit, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        model = PCAAN(3, max_iter=2, tol=1.0).fit(X)
-        peaks = client.run(_peak_memory)
-    assert X.nbytes >= 4 * limit - 4 * n_features
-    assert max(peaks.values()) < limit
-    assert model.components_.dtype == np.float32
+            block[::10] += 30 * rng.standard_normal(600, dtype=np.float32)
+            (block + 0.1 * rng.standard_normal(600, dtype=np.float32)).tofile(file)
+    return as_dask(np.memmap(path, np.float32, "r", shape=(n_samples, 600)))
+
+
+@needs_proc
+def test_the_memory_of_a_worker_does_not_grow_with_the_array_on_disk(tmp_path, cluster, rng):
+    X = large_file(tmp_path / "large.dat", 100_000, rng)
+    PCAAN(3, max_iter=2, tol=1.0).fit(X[:30_000])
+    before = cluster.run(_peak_memory)
+    PCAAN(3, max_iter=2, tol=1.0).fit(X)
+    after = cluster.run(_peak_memory)
+    # Each of the two works on half of the rows; it holds a few blocks of them at a time.
+    assert max(after[worker] - before[worker] for worker in before) < X.nbytes / 4
+
+
+@pytest.mark.slow
+@needs_proc
+def test_an_array_on_disk_four_times_the_worker_memory_is_fitted_within_it(tmp_path, rng):
+    limit = 320 << 20
+    X = large_file(tmp_path / "large.dat", 4 * limit // (4 * 600) + 1, rng)
+    assert X.nbytes >= 4 * limit
+    with processes(n_workers=1, memory_limit=limit) as cluster, cluster.get_client() as client:
+        PCAAN(3, max_iter=2, tol=1.0).fit(X)
+        assert max(client.run(_peak_memory).values()) < limit
 
 
 def test_a_fit_from_disk_holds_a_few_blocks_at_a_time(tmp_path, rng, monkeypatch):
@@ -246,14 +280,13 @@ def test_the_same_rows_sparse_and_dense_give_the_same_fit(rng):
     np.testing.assert_allclose(thin.components_, dense.components_, atol=1e-5)
 
 
-def test_sparse_input_is_never_made_dense(rng):
-    # Dense, this would take 480 MB.
-    X = sparse.random(1000, 60_000, density=1e-4, format="csr", random_state=0)
+def test_sparse_input_is_never_made_dense():
+    X = sparse.random(1000, 20_000, density=1e-4, format="csr", random_state=0)
     tracemalloc.start()
     EPCA(2, max_iter=3, tol=1.0).fit(X)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 100 << 20
+    assert peak < 8 * X.shape[0] * X.shape[1] / 10
 
 
 def test_a_dask_array_chunked_by_columns_is_refused_with_the_remedy(X):

@@ -5,10 +5,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize, sparse
 
+from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine.rows import ArrayRows, SparseRows
 from robustpca.engine.spherical import RowDirections, directed, explore, near_rows
+from robustpca.metrics import subspace_distance
 from robustpca.parts.centers import geometric_median, remaining_force
-from robustpca.testing import planted_subspace, subspace_distance
 
 DTYPES = [np.float32, np.float64]
 

@@ -1,4 +1,4 @@
-"""What a loop is told is above the threshold is what a full decomposition finds there."""
+"""Thresholding inside a loop gives what a full decomposition gives."""
 
 import numpy as np
 import pytest
@@ -59,9 +59,9 @@ def assert_thresholded(low_rank, A, threshold, atol):
     expected = singular_value_threshold(A.astype(np.float64), threshold)
     np.testing.assert_allclose(low_rank.dense(), expected, rtol=0, atol=atol)
     values = np.linalg.svd(A.astype(np.float64), compute_uv=False)
-    kept = values[values > threshold] - threshold
-    assert low_rank.rank == len(kept)
-    np.testing.assert_allclose(low_rank.values, kept, rtol=0, atol=atol)
+    lowered = values[values > threshold] - threshold
+    assert low_rank.rank == len(lowered)
+    np.testing.assert_allclose(low_rank.values, lowered, rtol=0, atol=atol)
     for factor in (low_rank.left / low_rank.values, low_rank.right.T):
         eye = np.eye(low_rank.rank)
         np.testing.assert_allclose(factor.T @ factor, eye, rtol=0, atol=max(10 * atol, 1e-12))

@@ -6,11 +6,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from robustpca import AngularEmbedding
+from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine import rows
 from robustpca.engine.rows import ArrayRows, as_dask
+from robustpca.metrics import subspace_distance
 from robustpca.parts.centers import geometric_median, remaining_force
 from robustpca.solvers import angular
-from robustpca.testing import planted_subspace, subspace_distance
 
 SOLVERS = ["exact", "randomized"]
 SHAPES = {"few features": (200, 8), "tall": (400, 90), "wide": (60, 500), "square": (150, 150)}

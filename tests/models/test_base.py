@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine.progress import ClosedForm
 from robustpca.models.base import Fit, ObliqueModel, Subspace
-from robustpca.testing import planted_subspace
 
 
 class Planted(ObliqueModel):

@@ -19,12 +19,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import robustpca
 from robustpca import Reweighted
-from robustpca.testing import (
-    all_estimators,
-    all_methods,
-    planted_subspace,
-    subspace_distance,
-)
+from robustpca.datasets.synthetic import planted_subspace
+from robustpca.engine.rows import ArrayRows
+from robustpca.metrics import subspace_distance
+from robustpca.models import all_estimators, all_methods
 
 METHODS = all_methods()
 # The others, which end with an embedding, a clustering or a classifier.
@@ -383,3 +381,22 @@ def test_documentation_cites_the_paper_and_has_a_row_in_the_table(name):
         assert re.search(rf"^{parameter} : ", text, re.MULTILINE), parameter
     table = Path(__file__).parents[2] / "docs" / "methods.md"
     assert f"| `{name}` |" in table.read_text(encoding="utf-8")
+
+
+def test_methods_by_blocks_never_ask_for_all_rows_and_the_others_do(X, monkeypatch):
+    class AskedForAllError(Exception):
+        pass
+
+    def whole(rows):
+        raise AskedForAllError
+
+    monkeypatch.setattr(ArrayRows, "whole", whole)
+    asked = set()
+    for name in METHODS:
+        try:
+            make(name).fit(X)
+        except AskedForAllError:
+            asked.add(name)
+    others = {name for name, method in METHODS.items() if not method._by_blocks}
+    # Trimmed means take the rows feature by feature, but all of them.
+    assert asked == others - {"GrassmannAverage"}

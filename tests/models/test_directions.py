@@ -12,10 +12,11 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
 from robustpca import EMPCA, L1PCA, RSPCA, GrassmannAverage, LpPCA
+from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine.rows import ArrayRows
+from robustpca.metrics import subspace_distance
 from robustpca.parts.centers import CENTERS
 from robustpca.solvers import directions
-from robustpca.testing import planted_subspace, subspace_distance
 
 POWERS = [1.0, 1.2, 1.5, 2.0, 3.0]
 ALL = {

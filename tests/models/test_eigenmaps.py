@@ -12,9 +12,9 @@ from sklearn.manifold import spectral_embedding
 from sklearn.metrics import adjusted_rand_score
 
 from robustpca import LaplacianEigenmaps, NCut
+from robustpca.metrics import subspace_distance
 from robustpca.parts.graphs import knn_graph, laplacian
 from robustpca.solvers import eigenvectors as spectral
-from robustpca.testing import subspace_distance
 
 SHAPES = {
     "moons": lambda: make_moons(300, noise=0.06, random_state=0),

@@ -9,12 +9,13 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsTransformer
 
 from robustpca import GLPCA, MMF, RGLPCA
+from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine.rows import ArrayRows
+from robustpca.metrics import subspace_distance
 from robustpca.parts.centers import geometric_median
 from robustpca.parts.graphs import knn_graph, laplacian
 from robustpca.solvers import eigenvectors as spectral
 from robustpca.solvers.eigenvectors import graph_embedding, graph_weight, roughness
-from robustpca.testing import planted_subspace, subspace_distance
 
 METHODS = [GLPCA, RGLPCA, MMF]
 every_method = pytest.mark.parametrize("method", METHODS)

@@ -5,10 +5,14 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import linalg, sparse
 
+from robustpca.datasets.synthetic import planted_subspace
+from robustpca.metrics import subspace_distance
 from robustpca.parts.graphs import grid_graph, knn_graph, laplacian
 from robustpca.solvers import eigenvectors as spectral
 from robustpca.solvers.eigenvectors import (
+    conjugate_gradients,
     graph_embedding,
+    graph_smoother,
     graph_weight,
     largest_eigenvalue,
     largest_eigenvectors,
@@ -16,9 +20,9 @@ from robustpca.solvers.eigenvectors import (
     normalized_cuts,
     robust_embedding,
     roughness,
+    row_shrink,
     smooth_factors,
 )
-from robustpca.testing import planted_subspace, subspace_distance
 
 
 @pytest.fixture(params=["dense", "lanczos"])
@@ -311,3 +315,90 @@ def test_isolated_vertices_are_at_the_origin_and_change_nothing(solver, rng):
     assert not found.vectors[[0, 1, -1]].any()
     assert_allclose(found.vectors[2:-1], plain.vectors)
     assert found.n_parts == 1
+
+
+@pytest.fixture(name="graph")
+def random_graph(rng):
+    return laplacian(knn_graph(rng.normal(size=(30, 3)), 4), normalized=False)
+
+
+@pytest.fixture(params=["inverse", "conjugate gradients"])
+def way(request, monkeypatch):
+    """Smooth on graphs of any size in the way of small ones, then of large ones."""
+    if request.param != "inverse":
+        monkeypatch.setattr(spectral, "DENSE_VERTICES", 4)
+    return request.param
+
+
+@pytest.mark.parametrize("factor", [0.0, 1e-3, 0.7, 28.0, 1.4e4])
+def test_smoothing_on_a_graph_solves_the_linear_system(way, factor, graph, rng):
+    A = rng.normal(size=(30, 6))
+    A[:, 1], A[:, 2] = 0.0, 1.0  # nothing, and a column that is smooth already
+    expected = np.linalg.solve(np.eye(30) + factor * graph.toarray(), A)
+    for matrix in (graph, graph.toarray()):
+        found = graph_smoother(matrix, factor)(A)
+        # The condition number of the system times rounding error.
+        assert_allclose(found, expected, rtol=0, atol=1e-14 * (10 + 10 * factor))
+        assert not found[:, 1].any()
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_smoothing_keeps_single_precision(way, precision, graph, rng):
+    A = rng.normal(size=(30, 4))
+    smooth = graph_smoother(graph.astype(precision), 0.7)
+    found = smooth(A.astype(np.float32))
+    assert found.dtype == np.float32
+    assert_allclose(found, smooth(A), rtol=0, atol=3e-6)
+
+
+def test_a_strong_graph_leaves_the_mean_of_each_connected_part(way, rng):
+    # A path of four vertices with unequal weights, and one vertex without edges.
+    half = sparse.diags_array([[1.0, 0.3, 2.0, 0.0]], offsets=[1], shape=(5, 5)).tocsr()
+    A, path = rng.normal(size=(5, 4)), laplacian(half + half.T, normalized=False)
+    found = graph_smoother(path, 2e9)(A)
+    assert_allclose(found[:4], np.tile(A[:4].mean(axis=0), (4, 1)), atol=1e-6)
+    assert_allclose(found[4], A[4], rtol=1e-12)
+    assert_allclose(graph_smoother(sparse.csr_array((5, 5)), 4.2)(A), A, rtol=1e-15)
+
+
+def test_conjugate_gradients_solve_columns_of_all_sizes(graph, rng):
+    A = rng.normal(size=(30, 4)) * [1.0, 1e-6, 1e6, 1e-12]
+    expected = np.linalg.solve(np.eye(30) + 3.0 * graph.toarray(), A)
+    found = conjugate_gradients(graph, 3.0, A)
+    error = np.linalg.norm(found - expected, axis=0) / np.linalg.norm(expected, axis=0)
+    assert error.max() < 1e-10
+
+
+def test_conjugate_gradients_need_few_steps(graph, rng):
+    class Counted:
+        products = 0
+
+        def __matmul__(self, A):
+            self.products += 1
+            return graph @ A
+
+    counted = Counted()
+    conjugate_gradients(counted, 0.5, rng.normal(size=(30, 4)))
+    assert counted.products <= 31
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 2.0, 100.0])
+def test_rows_are_shortened_as_the_textbook_says(threshold, rng):
+    A = rng.normal(size=(6, 4))
+    A[2] = 0
+    expected = np.zeros_like(A)
+    for row, out in zip(A, expected, strict=True):
+        if row.any():
+            out[:] = max(1 - threshold / np.linalg.norm(row), 0) * row
+    assert_allclose(row_shrink(A, threshold), expected, rtol=0, atol=1e-13)
+    assert row_shrink(A.astype(np.float32), threshold).dtype == np.float32
+    # What is taken away is the projection of each row on the ball of that radius.
+    for row, removed in zip(A, A - row_shrink(A, threshold), strict=True):
+        radius = min(1, threshold / max(np.linalg.norm(row), 1e-300))
+        assert_allclose(removed, row * radius, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+def test_rows_are_shortened_whatever_their_unit(scale, rng):
+    A = rng.normal(size=(5, 4))
+    assert_allclose(row_shrink(scale * A, scale) / scale, row_shrink(A, 1.0), atol=1e-12)

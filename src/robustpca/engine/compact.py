@@ -1,4 +1,4 @@
-"""Smaller matrices with the same inner products, to work on in the place of the data."""
+"""Smaller matrices with the same inner products, to work on instead of the data."""
 
 import numpy as np
 from scipy import linalg

@@ -63,7 +63,7 @@ def principal_axes(gram: Array) -> tuple[Array, Array]:
 
 def flip_signs(components: Array) -> Array:
     """Make the entry of largest magnitude of each row positive (the first one of a tie)."""
-    # Entries equal but for rounding must not decide the sign by luck.
+    # Entries equal but for rounding must not decide the sign by chance.
     magnitude = np.abs(components)
     largest = np.argmax(magnitude >= magnitude.max(axis=1, keepdims=True) * (1 - 1e-9), axis=1)
     signs = np.where(components[np.arange(len(components)), largest] < 0, -1.0, 1.0)

@@ -163,7 +163,7 @@ class Rows:
         """The same rows, centred at a point among them, so that sums lose few digits.
 
         The point is the median of some rows of the beginning, the middle and the end, at most
-        ``n_read`` of each: exact where a column is constant, and not carried away by far
+        ``n_read`` of each: exact where a column is constant, and not moved far by
         outliers. Blocks are of the kind ``near`` if that costs no digits that matter.
         """
         sample = np.concatenate(list(self._sample(n_read))).astype(np.float64)

@@ -66,7 +66,7 @@ class LowRank:
     def distance(self, other: "LowRank") -> float:
         """Frobenius norm of the difference, from the factors alone."""
         # Within the row space of this matrix, and at right angles to it: in both, differences
-        # are formed before anything is squared, so a small one keeps its digits.
+        # are formed before anything is squared, so a small one loses no digits.
         mine, others = self.astype(np.float64), other.astype(np.float64)
         turn = others.right @ mine.right.T
         inside = mine.left - others.left @ turn
@@ -128,10 +128,10 @@ class SingularThreshold:
             rank = int(np.count_nonzero(values > threshold))
             # Fewer values than directions: the matrix has no more than that many.
             if len(values) < len(self.block) or rank < len(values) or rank == self.short:
-                kept = values[:rank] - threshold
-                left = (turn[:, :rank] * kept).T.astype(A.dtype) @ self.images
+                lowered = values[:rank] - threshold
+                left = (turn[:, :rank] * lowered).T.astype(A.dtype) @ self.images
                 self._set_block(right, rank + max(SPARE, rank // 10))
-                return LowRank(left.T, right[:rank].astype(A.dtype, copy=False), kept)
+                return LowRank(left.T, right[:rank].astype(A.dtype, copy=False), lowered)
             # All directions are needed, so there may be more: repeat with a larger block.
             size = len(values) + len(values) // 2 + SPARE
             self.block = self._completed(right, size) if size < TO_GRAM * self.short else None
@@ -192,8 +192,8 @@ class SingularThreshold:
         projected = root.T @ self.sums.sum(axis=0)
         squares, vectors = linalg.eigh(projected @ projected.T, driver="evd", check_finite=False)
         # Squares lose half of the digits; what is below them is no direction of the matrix.
-        kept = np.flatnonzero(squares > 1e-15 * len(squares) * squares.max(initial=0.0))[::-1]
-        values, vectors = np.sqrt(squares[kept]), vectors[:, kept]
+        order = np.flatnonzero(squares > 1e-15 * len(squares) * squares.max(initial=0.0))[::-1]
+        values, vectors = np.sqrt(squares[order]), vectors[:, order]
         return values, root @ vectors, (vectors.T @ projected) / values[:, None]
 
     def _completed(self, known: Array, size: int) -> Array:
@@ -217,15 +217,15 @@ class SingularThreshold:
         values = np.sqrt(np.maximum(squares[::-1], 0.0))
         rank = int(np.count_nonzero(values > threshold))
         near = vectors[:, ::-1][:, :rank].astype(A.dtype)
-        kept = values[:rank] - threshold
+        lowered = values[:rank] - threshold
         if tall:
-            shares = (kept / values[:rank]).astype(A.dtype)
+            shares = (lowered / values[:rank]).astype(A.dtype)
             left = np.concatenate(self.pool.map(lambda p: A[p] @ near * shares, parts))
-            low_rank = LowRank(left, np.ascontiguousarray(near.T), kept)
+            low_rank = LowRank(left, np.ascontiguousarray(near.T), lowered)
         else:
-            turned = (near / values[:rank].astype(A.dtype)).T
-            far = np.concatenate(self.pool.map(lambda p: turned @ A[:, p], parts), axis=1)
-            low_rank = LowRank(near * kept.astype(A.dtype), far, kept)
+            scaled = (near / values[:rank].astype(A.dtype)).T
+            far = np.concatenate(self.pool.map(lambda p: scaled @ A[:, p], parts), axis=1)
+            low_rank = LowRank(near * lowered.astype(A.dtype), far, lowered)
         if rank < TO_BLOCK * self.short and self.short > SMALL:
             spare = max(SPARE, rank // 10)
             if tall:

@@ -40,7 +40,7 @@ class AngularEmbedding(SubspaceModel):
         Dimension of the subspace; None for the largest possible.
     center : str or array of shape (n_features,), default='geometric_median'
         The centre m: a point, or the name of one ('geometric_median', 'mean', 'zero', 'median',
-        'trimmed_mean', 'medoid'). Directions are taken from it, so it has to stand up to
+        'trimmed_mean', 'medoid'). Directions are taken from it, so it has to resist
         outliers, too: from the mean, which is the paper's, a tenth of the rows in a far cluster
         is enough to turn the subspace by 90 degrees.
     max_angle : float, default=None

@@ -203,6 +203,8 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     _accept_sparse = True
     _allow_nan = False
     _min_samples = 2
+    # Whether a fit reads row blocks one after the other, and never holds all rows at once.
+    _by_blocks: ClassVar[bool] = True
 
     n_components: Any
     max_iter: int
@@ -231,7 +233,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             The fitted model.
         """
         rows = self._rows(X, reset=True)
-        # A fit that is interrupted must not leave half of it in the place of an older one.
+        # A fit that is interrupted must not leave a mixture of itself and an older one.
         self.__dict__.pop("components_", None)
         with one_blas_thread:
             fit = self._fit(rows)
@@ -368,7 +370,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return int(self.n_components_)
 
     def __sklearn_is_fitted__(self) -> bool:
-        # A fit that was interrupted has looked at the data but has no result.
+        # A fit that was interrupted has read the data but has no result.
         return hasattr(self, "components_")
 
     def __sklearn_tags__(self) -> Any:

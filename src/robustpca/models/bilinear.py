@@ -333,7 +333,7 @@ class R2DPCA(ReweightedBilinear):
 
     Minimises :math:`\sum_i \min(\lVert A_i - M - U_1 U_1^\top (A_i - M) U_2 U_2^\top \rVert_F,
     \epsilon)` over the mean image M and the orthonormal sides U1, U2 [1]_. Without a threshold
-    every image counts; with one, images whose residual is beyond it have no say.
+    every image counts; with one, images with a larger residual are ignored.
 
     Parameters
     ----------

@@ -144,7 +144,7 @@ class LpPCA(DirectionModel):
     center : str, default='mean'
         The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
         of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
-        'zero'. The mean is the papers'; the others stand up to outliers.
+        'zero'. The mean is the papers'; the others resist outliers.
     init : {'auto', 'sample', 'pca'}, default='auto'
         Where to start: at the farthest sample, or at principal axes. 'auto' is 'sample' for
         components that are found one by one, and 'pca' for all at once.
@@ -266,7 +266,7 @@ class L1PCA(LpPCA):
     center : str, default='mean'
         The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
         of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
-        'zero'. The mean is the papers'; the others stand up to outliers.
+        'zero'. The mean is the papers'; the others resist outliers.
     init : {'auto', 'sample', 'pca'}, default='auto'
         Where to start: at the farthest sample, or at principal axes. 'auto' is 'sample' for
         components that are found one by one, and 'pca' for all at once.
@@ -375,7 +375,7 @@ class RSPCA(DirectionModel, ObliqueModel):
     center : str, default='mean'
         The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
         of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
-        'zero'. The mean is the papers'; the others stand up to outliers.
+        'zero'. The mean is the papers'; the others resist outliers.
     init : {'auto', 'sample', 'pca'}, default='auto'
         Where to start: at the farthest sample, or at principal axes. 'auto' is 'sample' for
         components that are found one by one, and 'pca' for all at once.
@@ -562,6 +562,7 @@ class GrassmannAverage(DirectionModel):
     array([[0.5, 0.5, 0.5, 0.5]])
     """
 
+    _by_blocks = False  # trimmed means of features need all rows of a feature
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **DirectionModel._parameter_constraints,
         "trim": [Interval(Real, 0, 0.5, closed="both")],
@@ -619,7 +620,7 @@ class EMPCA(DirectionModel):
     center : str, default='mean'
         The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
         of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
-        'zero'. The mean is the papers'; the others stand up to outliers.
+        'zero'. The mean is the papers'; the others resist outliers.
     random_state : int, RandomState instance or None, default=0
         Draws the directions to start with.
     tol : float, default=1e-6

@@ -97,7 +97,7 @@ class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Grap
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
     n_neighbors : int, default=10
-        Neighbours of each sample in a graph that is made here.
+        Neighbours of each vertex in a graph that is made here.
 
     Attributes
     ----------
@@ -205,7 +205,7 @@ class NCut(ClusterMixin, GraphSpectrum):
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
     n_neighbors : int, default=10
-        Neighbours of each sample in a graph that is made here.
+        Neighbours of each vertex in a graph that is made here.
     njw : bool, default=False
         Whether to cluster rows of unit length of the eigenvectors of the normalised Laplacian,
         as Ng, Jordan and Weiss do [2]_.

@@ -67,6 +67,7 @@ class GraphModel(SubspaceModel):
         "normalized": ["boolean"],
     }
     _accept_sparse = False
+    _by_blocks = False
 
     graph: Any
     n_neighbors: int
@@ -157,7 +158,7 @@ class GLPCA(EmbeddingModel):
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
     n_neighbors : int, default=10
-        Neighbours of each sample in a graph that is made here.
+        Neighbours of each vertex in a graph that is made here.
     normalized : bool, default=False
         Whether to use the normalised Laplacian.
     exclude_constant : bool, default=True
@@ -267,7 +268,7 @@ class RGLPCA(EmbeddingModel):
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
     n_neighbors : int, default=10
-        Neighbours of each sample in a graph that is made here.
+        Neighbours of each vertex in a graph that is made here.
     normalized : bool, default=False
         Whether to use the normalised Laplacian.
     exclude_constant : bool, default=True
@@ -276,7 +277,7 @@ class RGLPCA(EmbeddingModel):
     center : str, default='geometric_median'
         The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
         of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
-        'zero'. The mean is the papers'; the others stand up to outliers.
+        'zero'. The mean is the papers'; the others resist outliers.
     tol : float, default=1e-7
         Stop when both parts of the data add up to this share of them, and then when a pass
         lowers the objective by less than this share of it.
@@ -423,7 +424,7 @@ class MMF(GraphModel):
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
     n_neighbors : int, default=10
-        Neighbours of each sample in a graph that is made here.
+        Neighbours of each vertex in a graph that is made here.
     normalized : bool, default=True
         Whether to use the normalised Laplacian.
 

@@ -19,14 +19,13 @@ from robustpca.models.lowrank_base import (
     GraphDecomposition,
     LowRankModel,
     NuclearDecomposition,
-    compact,
     observed,
     observed_scale,
     significant,
 )
 from robustpca.models.params import Interval, StrOptions
 from robustpca.parts.entry_losses import ENTRY_LOSSES, EntryLoss
-from robustpca.parts.graphs import adjacency_of, laplacian, largest_eigenvalue
+from robustpca.parts.graphs import adjacency_of, eigenvalue_bound, laplacian
 from robustpca.parts.losses import named
 from robustpca.solvers.altproj import alternating_projections
 from robustpca.solvers.graph_descent import fista
@@ -36,7 +35,6 @@ from robustpca.solvers.splitting import (
     GraphSmoothness,
     Growing,
     Split,
-    largest_entry,
     pursuit_loss,
     split,
 )
@@ -64,43 +62,44 @@ class RPCA(LowRankModel):
 
     Minimises :math:`\lVert L \rVert_* + \lambda \lVert S \rVert_1` subject to :math:`L + S = X`
     [1]_, where X may have missing entries. With ``noise``, the parts need not add up exactly:
-    :math:`\lVert X - L - S \rVert_F^2 / (2\mu)` is paid instead [2]_.
+    :math:`\lVert X - L - S \rVert_F^2 / (2\mu)` is added to the objective instead [2]_.
 
-    New rows are decomposed with the row space and the singular values of L held: a row l of
-    the low-rank part pays :math:`\lambda \lVert x - l \rVert_1 + \tfrac12 l^\top V \Sigma^{-1}
+    New rows are decomposed for the row space and the singular values of L: the low-rank part l
+    of a row x minimises :math:`\lambda \lVert x - l \rVert_1 + \tfrac12 l^\top V \Sigma^{-1}
     V^\top l`. That is what the nuclear norm amounts to for one row among those of the training
     data, so these get their training decomposition back.
 
     Parameters
     ----------
     n_components : int, float or None, default=None
-        Dimension of the subspace that is kept after the decomposition: a number, a share of
-        the variance of the low-rank part, or None for its rank.
+        Dimension of the subspace: a number, a share of the variance of the low-rank part, or
+        None for its rank.
     sparsity : float or 'auto', default='auto'
         Weight of the sparse part: raise it for fewer entries in ``sparse_`` and a higher rank,
-        lower it for the contrary. 'auto' is one over the root of the larger side, with the
-        number of observed entries a row or column has.
+        lower it for the contrary. 'auto' is one over the square root of the number of observed
+        entries in a row or column, whichever is longer, on average.
     noise : float or 'auto', default=0.0
         Standard deviation of dense noise, in the units of the data, which neither part has to
-        explain. 'auto' estimates it from the median absolute deviation of what is left.
+        explain. 'auto' estimates it from the median absolute deviation of the residuals.
     solver : {'admm', 'ialm', 'altproj'}, default='admm'
         'admm' reaches the optimum. 'ialm' (inexact augmented Lagrangian [3]_) is several times
         faster on data that are exactly low rank + sparse, but may stop short of the optimum on
         noisy data. 'altproj' (accelerated alternating projections [4]_) takes ``n_components``
-        as the rank of L; it is not convex, and stands more corruption where it works.
+        as the rank of L; it is not convex, tolerates more corruption where it works, and has no
+        warm start.
     center : {'median'} or None, default=None
         Subtract the median of each column first. Without it a constant shift of the data is
         part of the low-rank part, as one more direction.
     center_low_rank : bool, default=True
         Whether components are those of the low-rank part about its mean.
     tol : float, default=1e-6
-        Stop when what the two parts leave of the data is this small a share of them, or, if it
+        Stop when the residual of the two parts is this small a share of the data, or, if it
         falls slowly, when ``dual_gap_`` is as small.
     max_iter : int, default=1000
         Largest number of passes.
     warm_start : bool, default=False
         Whether `fit` starts from the result of the previous call, if that was for data of the
-        same shape: faster when one of the parameters changes a little.
+        same shape.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective`` and ``change``. An
         exception raised in it ends the fit.
@@ -123,9 +122,11 @@ class RPCA(LowRankModel):
         Weight of the sparse part that was used.
     noise_ : float
         Standard deviation of the dense noise that was allowed for.
+    loss_ : EntryLoss
+        Loss of the residual entries, with all its parameters as numbers.
     dual_gap_ : float
-        By how much of itself the objective can at most be lowered still: a certificate. NaN
-        for ``solver='altproj'``, which has no objective.
+        By which share of itself the objective can at most still be lowered: a certificate. NaN
+        for ``solver='altproj'``, which minimises no objective.
     mean_ : ndarray of shape (n_features,)
         Mean of the rows of the low-rank part, or zero.
     components_ : ndarray of shape (n_components, n_features)
@@ -199,15 +200,18 @@ class RPCA(LowRankModel):
         self.verbose = verbose
 
     def _fit(self, rows: Rows) -> Fit:
+        if self.solver == "altproj" and not isinstance(self.n_components, Integral):
+            raise ValueError(
+                f"solver='altproj' needs to know the rank, but n_components={self.n_components}: "
+                "set n_components to it, or use solver='admm'."
+            )
         X = observed(rows, axes=(1, 0))
         data, offset = _without_offset(X, self.center)
         loss, noise = pursuit_loss(data, self.sparsity, self.noise)
-        if largest_entry(data) == 0:
-            result = Split.zero(X.shape, X.dtype)
-        elif self.solver == "altproj":
+        if self.solver == "altproj":
             result = alternating_projections(
                 data,
-                self._known_rank(rows),
+                self._rank(rows),
                 tol=self.tol,
                 max_iter=self.max_iter,
                 floor=3 * noise,
@@ -222,16 +226,9 @@ class RPCA(LowRankModel):
                 max_iter=self.max_iter,
                 callback=reporter(self),
                 start=self._start(X.shape),
+                multipliers=self.warm_start,
             )
         return _pursuit_fit(self, rows, X, offset, loss, noise, result)
-
-    def _known_rank(self, rows: Rows) -> int:
-        if not isinstance(self.n_components, Integral):
-            raise ValueError(
-                f"solver='altproj' needs to know the rank, but n_components={self.n_components}: "
-                "set n_components to it, or use solver='admm'."
-            )
-        return self._rank(rows)
 
 
 class RPCAG(LowRankModel):
@@ -239,44 +236,44 @@ class RPCAG(LowRankModel):
 
     Minimises :math:`\lVert L \rVert_* + \lambda \lVert S \rVert_1 + \gamma\, \mathrm{tr}(L^\top
     \Phi L)` subject to :math:`L + S = X` [1]_, where :math:`\Phi` is the Laplacian of a graph of
-    the samples and X may have missing entries. New rows are tied to their nearest training
-    rows; a row of the training data keeps its own ties.
+    the samples and X may have missing entries. New rows are connected to their nearest training
+    rows; a row of the training data has its own edges.
 
     Parameters
     ----------
     n_components : int, float or None, default=None
-        Dimension of the subspace that is kept after the decomposition: a number, a share of
-        the variance of the low-rank part, or None for its rank.
+        Dimension of the subspace: a number, a share of the variance of the low-rank part, or
+        None for its rank.
     smoothness : float, default=1.0
         Weight of the graph, for data in units of their root mean square entry: raise it to make
         neighbours more alike.
     sparsity : float or 'auto', default='auto'
         Weight of the sparse part: raise it for fewer entries in ``sparse_`` and a higher rank,
-        lower it for the contrary. 'auto' is one over the root of the larger side, with the
-        number of observed entries a row or column has.
+        lower it for the contrary. 'auto' is one over the square root of the number of observed
+        entries in a row or column, whichever is longer, on average.
     noise : float or 'auto', default=0.0
         Standard deviation of dense noise, in the units of the data, which neither part has to
-        explain. 'auto' estimates it from the median absolute deviation of what is left.
+        explain. 'auto' estimates it from the median absolute deviation of the residuals.
     graph : sparse array of shape (n_samples, n_samples), default=None
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
     n_neighbors : int, default=10
         Neighbours of each vertex in a graph that is made here.
     normalized : bool, default=True
-        Whether to use normalised Laplacians.
+        Whether to use the normalised Laplacian.
     center : {'median'} or None, default=None
         Subtract the median of each column first. Without it a constant shift of the data is
         part of the low-rank part, as one more direction.
     center_low_rank : bool, default=True
         Whether components are those of the low-rank part about its mean.
     tol : float, default=1e-5
-        Stop when what the two parts leave of the data is this small a share of them, or, if it
+        Stop when the residual of the two parts is this small a share of the data, or, if it
         falls slowly, when ``dual_gap_`` is as small.
     max_iter : int, default=2000
         Largest number of passes.
     warm_start : bool, default=False
         Whether `fit` starts from the result of the previous call, if that was for data of the
-        same shape: faster when one of the parameters changes a little.
+        same shape.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective`` and ``change``. An
         exception raised in it ends the fit.
@@ -298,14 +295,15 @@ class RPCAG(LowRankModel):
     smoothness_ : float
         Weight of the graph in the units of the data.
     graph_ : csr_array of shape (n_samples, n_samples)
-        Adjacency that was used; give it to another fit on the same rows.
+        Adjacency that was used; pass it to another fit of the same rows.
     sparsity_ : float
         Weight of the sparse part that was used.
     noise_ : float
         Standard deviation of the dense noise that was allowed for.
+    loss_ : EntryLoss
+        Loss of the residual entries, with all its parameters as numbers.
     dual_gap_ : float
-        By how much of itself the objective can at most be lowered still: a certificate. NaN
-        for ``solver='altproj'``, which has no objective.
+        By which share of itself the objective can at most still be lowered: a certificate.
     mean_ : ndarray of shape (n_features,)
         Mean of the rows of the low-rank part, or zero.
     components_ : ndarray of shape (n_components, n_features)
@@ -392,22 +390,20 @@ class RPCAG(LowRankModel):
         smoothness, training = None, None
         if weight > 0:
             smoothness = GraphSmoothness.of(matrix, weight)
-            # The fit stores the data; what the user does with the array must not change them.
+            # A copy, since the user may change the array afterwards.
             stored = data.copy() if data is X else data
             training = TrainingGraph(stored, graph, matrix, self.n_neighbors, self.normalized)
         loss, noise = pursuit_loss(data, self.sparsity, self.noise, smoothness)
-        if largest_entry(data) == 0:
-            result = Split.zero(X.shape, X.dtype)
-        else:
-            result = split(
-                data,
-                loss,
-                smoothness,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                callback=reporter(self),
-                start=self._start(X.shape),
-            )
+        result = split(
+            data,
+            loss,
+            smoothness,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            callback=reporter(self),
+            start=self._start(X.shape),
+            multipliers=self.warm_start,
+        )
         attributes = {"graph_": graph, "smoothness_": weight}
         return _pursuit_fit(
             self, rows, X, offset, loss, noise, result, training, weight, attributes
@@ -422,35 +418,34 @@ class FRPCAG(LowRankModel):
     [1]_: U becomes low rank without any singular value being computed. X may have missing
     entries.
 
-    New rows are tied to their nearest training rows, whose low-rank parts are held, and solve
-    the same problem for themselves; a row of the training data keeps its own ties.
+    New rows are connected to their nearest training rows, whose low-rank parts are fixed, and
+    each solves the same problem; a row of the training data has its own edges.
 
     Parameters
     ----------
     n_components : int, float or None, default=None
-        Dimension of the subspace that is kept after the decomposition: a number, a share of
-        the variance of the low-rank part, or None for its rank.
+        Dimension of the subspace: a number, a share of the variance of the low-rank part, or
+        None for its rank.
     sample_smoothness : float, default=1.0
         Weight of the graph of the samples, for data in units of their root mean square entry,
         which is one after standardisation: raise it to make neighbouring samples more alike.
     feature_smoothness : float, default=1.0
         The same for the graph of the features.
-    loss : {'l1', 'l2', 'huber'} or loss, default='l1'
-        Loss of the residual entries. An object from `robustpca.parts.entry_losses` sets its
-        parameters.
+    loss : str or EntryLoss, default='l1'
+        Loss of the residual entries: a name in `robustpca.parts.ENTRY_LOSSES`, or such an object
+        with its parameters.
     standardize : bool, default=True
         Whether to give all features mean zero and variance one first, as the paper does; both
-        parts come back in the units of the data.
+        parts are returned in the units of the data.
     sample_graph : sparse array of shape (n_samples, n_samples), default=None
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
     feature_graph : sparse array of shape (n_features, n_features), default=None
-        The same for the features. For the pixels of images take
-        `robustpca.parts.graphs.grid_graph`.
+        The same for the features. For the pixels of images use `robustpca.parts.grid_graph`.
     n_neighbors : int, default=10
         Neighbours of each vertex in a graph that is made here.
     normalized : bool, default=True
-        Whether to use normalised Laplacians.
+        Whether to use the normalised Laplacian.
     center_low_rank : bool, default=True
         Whether components are those of the low-rank part about its mean.
     tol : float, default=1e-5
@@ -459,7 +454,7 @@ class FRPCAG(LowRankModel):
         Largest number of passes.
     warm_start : bool, default=False
         Whether `fit` starts from the result of the previous call, if that was for data of the
-        same shape: faster when one of the parameters changes a little.
+        same shape.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective`` and ``change``. An
         exception raised in it ends the fit.
@@ -479,11 +474,11 @@ class FRPCAG(LowRankModel):
     embedding_ : ndarray of shape (n_samples, n_components)
         Scores of the low-rank part of the training data.
     sample_smoothness_, feature_smoothness_ : float
-        Weights of the graphs in the units of the data that were solved for.
+        Weights of the graphs for the data after standardisation.
     sample_graph_, feature_graph_ : csr_array
-        Adjacencies that were used; give them to another fit on the same data.
-    loss_ : object
-        The loss with all its parameters as numbers.
+        Adjacencies that were used; pass them to another fit of the same data.
+    loss_ : EntryLoss
+        Loss of the residual entries, with all its parameters as numbers.
     mean_ : ndarray of shape (n_features,)
         Mean of the rows of the low-rank part, or zero.
     components_ : ndarray of shape (n_components, n_features)
@@ -579,7 +574,7 @@ class FRPCAG(LowRankModel):
         feature_graph = adjacency_of(self.feature_graph, data.T, self.n_neighbors, "features")
         samples = laplacian(sample_graph, normalized=self.normalized)
         features = laplacian(feature_graph, normalized=self.normalized)
-        feature_norm = largest_eigenvalue(features)
+        feature_norm = eigenvalue_bound(features)
         result = fista(
             data,
             loss,
@@ -587,14 +582,14 @@ class FRPCAG(LowRankModel):
             sample_smoothness,
             features,
             feature_smoothness,
-            sample_norm=largest_eigenvalue(samples),
+            sample_norm=eigenvalue_bound(samples),
             feature_norm=feature_norm,
             start=self._start(X.shape),
             tol=self.tol,
             max_iter=self.max_iter,
             callback=reporter(self),
         )
-        # The fit stores the data; what the user does with the array must not change them.
+        # A copy, since the user may change the array afterwards.
         stored = data.copy() if data is X else data
         decomposition = GraphDecomposition(
             result.low_rank,
@@ -661,8 +656,8 @@ def _pursuit_fit(
     attributes: dict[str, Any] | None = None,
 ) -> Fit:
     """The fit that follows from both parts: principal axes, and the problem of new rows."""
-    found = result.low_rank
-    left, right = found.left.astype(np.float64), found.right.astype(np.float64)
+    found = result.low_rank.astype(np.float64)
+    left, right = found.left, found.right
     middle = left.mean(axis=0) if model.center_low_rank else np.zeros(left.shape[1])
     centred = left - middle
     squares, rotation = np.linalg.eigh(centred.T @ centred)
@@ -671,17 +666,16 @@ def _pursuit_fit(
     rank = significant(found.values, NUCLEAR_RANK_TOL)
     n_directions = significant(values, NUCLEAR_RANK_TOL)
     problem = RowProblem.of(
-        LowRank(found.left[:, :rank], found.right[:rank], found.values[:rank]),
+        LowRank(left[:, :rank], right[:rank], found.values[:rank]),
         mean,
         rotation[:n_directions] @ right,
         loss,
         result.row_penalty,
     )
-    start = result.start() if model.warm_start else None
     decomposition = NuclearDecomposition(
-        found, compact(result.sparse), offset, problem, graph, smoothness, start
+        result.low_rank, result.sparse, offset, problem, graph, smoothness, result.start()
     )
-    density = int(result.sparse.count_nonzero()) / int(np.count_nonzero(~np.isnan(X)))
+    density = result.n_sparse / int(np.count_nonzero(~np.isnan(X)))
     return Fit(
         attributes={
             "_decomposition": decomposition,
@@ -736,7 +730,7 @@ def _pursuit_advice(
 
 
 def _column_units(X: Array, standardize: bool) -> tuple[Array, Array]:
-    """Mean and deviation of the columns; a constant column keeps its units."""
+    """What to subtract from the columns and to divide them by; a constant one is not divided."""
     if not standardize:
         return np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
     shift = np.nanmean(X, axis=0, dtype=np.float64)

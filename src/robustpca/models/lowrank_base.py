@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -20,45 +20,14 @@ from robustpca.engine.svt import LowRank, lanes
 from robustpca.models.base import Subspace, SubspaceModel
 from robustpca.parts.entry_losses import EntryLoss
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph, smooth_rows
-from robustpca.solvers.splitting import observed_norm
-
-# A sparse matrix with a larger share of entries takes more memory than a dense array.
-DENSE_SHARE = 1 / 3
-
-
-class Decomposition(Protocol):
-    """What a fit stores: both parts of the training data, and how to decompose new rows."""
-
-    @property
-    def low_rank(self) -> Array:
-        """Low-rank part of the training data."""
-
-    @property
-    def sparse(self) -> Any:
-        """Sparse part of the training data."""
-
-    @property
-    def n_directions(self) -> int:
-        """Largest number of directions that the low-rank part of a new row can have."""
-
-    @property
-    def start(self) -> Array | None:
-        """Where another fit of the same data may start."""
-
-    def tiles(self) -> Iterator[Array]:
-        """Low-rank part of the training data, a tile of rows at a time."""
-
-    def low_rank_rows(self, X: Array) -> Array:
-        """Low-rank part of new rows."""
-
-    def sparse_rows(self, X: Array, low_rank: Array) -> Array:
-        """Sparse part of new rows whose low-rank part is known."""
+from robustpca.solvers.splitting import DENSE_SHARE, compact, observed_norm
 
 
 class LowRankModel(SubspaceModel):
     """Base of the methods that split the data into a low-rank and a sparse part.
 
-    ``_fit`` returns a `Fit` with a `Decomposition` as the attribute ``_decomposition``.
+    ``_fit`` returns a `Fit` with a `Decomposition` as the attribute ``_decomposition``, which
+    holds both parts of the training data and decomposes new rows.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -68,10 +37,11 @@ class LowRankModel(SubspaceModel):
     }
     _accept_sparse = False
     _allow_nan = True
+    _by_blocks = False
 
     center_low_rank: bool
     warm_start: bool
-    _decomposition: Decomposition
+    _decomposition: "Decomposition"
 
     @property
     def low_rank_(self) -> Array:
@@ -151,7 +121,7 @@ class LowRankModel(SubspaceModel):
         self,
         rows: Rows,
         X: Array,
-        decomposition: Decomposition,
+        decomposition: "Decomposition",
         mean: Array,
         values: Array,
         directions: Array,
@@ -225,17 +195,21 @@ class NuclearDecomposition:
 
     @property
     def low_rank(self) -> Array:
+        """Low-rank part of the training data."""
         return self.factors.dense() + self.offset
 
     @property
     def n_directions(self) -> int:
+        """Number of directions that the low-rank part of a new row can have."""
         return len(self.problem.basis)
 
     def tiles(self) -> Iterator[Array]:
+        """Low-rank part of the training data, a tile of rows at a time."""
         places = row_tiles(self.factors.left)
         return (self.factors.dense(place) + self.offset for place in places)
 
     def low_rank_rows(self, X: Array) -> Array:
+        """Low-rank part of new rows."""
         problem, data = self.problem, X - self.offset
         weights = pulls = None
         if self.graph is not None:
@@ -249,6 +223,7 @@ class NuclearDecomposition:
         return low_rank.astype(X.dtype, copy=False)
 
     def sparse_rows(self, X: Array, low_rank: Array) -> Array:
+        """Sparse part of new rows whose low-rank part is known."""
         return self.problem.loss.sparse_part(significant_errors(X, low_rank))
 
 
@@ -286,10 +261,12 @@ class GraphDecomposition:
 
     @property
     def low_rank(self) -> Array:
+        """Low-rank part of the training data."""
         return self.smooth * self.scale + self.shift
 
     @property
     def sparse(self) -> Any:
+        """Sparse part of the training data."""
         tiles = (self._sparse_tile(place) * self.scale for place in row_tiles(self.smooth))
         if self.density > DENSE_SHARE:
             return np.vstack(list(tiles))
@@ -309,17 +286,21 @@ class GraphDecomposition:
 
     @property
     def n_directions(self) -> int:
+        """Number of directions that the low-rank part of a new row can have."""
         return self.smooth.shape[1]
 
     @property
     def start(self) -> Array:
+        """Where another fit may start."""
         return self.smooth
 
     def tiles(self) -> Iterator[Array]:
+        """Low-rank part of the training data, a tile of rows at a time."""
         places = row_tiles(self.smooth)
         return (self.smooth[place] * self.scale + self.shift for place in places)
 
     def low_rank_rows(self, X: Array) -> Array:
+        """Low-rank part of new rows."""
         data = (X - self.shift) / self.scale
         diagonal, edges = self.graph.edges(data)
         samples, features = 2 * self.sample_smoothness, 2 * self.feature_smoothness
@@ -334,6 +315,7 @@ class GraphDecomposition:
         return (smooth * self.scale + self.shift).astype(X.dtype)
 
     def sparse_rows(self, X: Array, low_rank: Array) -> Array:
+        """Sparse part of new rows whose low-rank part is known."""
         errors = significant_errors(X, low_rank) / self.scale
         return self.loss.sparse_part(errors) * self.scale
 
@@ -367,6 +349,9 @@ class GraphDecomposition:
             -U.min(axis=1),
         ]
         return X - U, 32 * np.finfo(U.dtype).eps * np.maximum.reduce(sizes)[:, None]
+
+
+Decomposition = NuclearDecomposition | GraphDecomposition
 
 
 def observed(rows: Rows, axes: tuple[int, ...] = (1,)) -> Array:
@@ -424,14 +409,6 @@ def observed_scale(X: Array) -> float:
     """Root mean square of the entries that are not missing."""
     n_observed = sum(np.count_nonzero(~np.isnan(X[place])) for place in row_tiles(X))
     return observed_norm(X) / np.sqrt(max(float(n_observed), 1.0))
-
-
-def compact(A: Any) -> Any:
-    """A sparse matrix in the form that takes less memory."""
-    if sparse.issparse(A):
-        return A if A.nnz <= DENSE_SHARE * np.prod(A.shape) else A.toarray()
-    few = np.count_nonzero(A) <= DENSE_SHARE * A.size
-    return sparse.csr_array(A) if few else A
 
 
 def significant(values: Array, tol: float) -> int:

@@ -44,7 +44,7 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
     n_neighbors : int, default=10
-        Neighbours of each sample in a graph that is made here.
+        Neighbours of each vertex in a graph that is made here.
     normalized : bool, default=False
         Whether to use the normalised Laplacian.
     scale : {'unit', 'free'}, default='unit'
@@ -151,7 +151,7 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             The fitted model.
         """
         X = self._checked(X, reset=True)
-        # A fit that is interrupted must not leave half of it in the place of an older one.
+        # A fit that is interrupted must not leave a mixture of itself and an older one.
         self.__dict__.pop("components_", None)
         with one_blas_thread:
             fit = self._fit(X)

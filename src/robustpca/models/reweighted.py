@@ -358,7 +358,7 @@ class R1PCA(ReweightedPCA):
         the median at the start. Lower it to trust fewer samples.
     center : str, default='mean'
         The centre: 'mean', 'median', 'trimmed_mean', 'geometric_median', 'medoid' or 'zero'.
-        The mean is the paper's; the geometric median stands up to outliers.
+        The mean is the paper's; the geometric median resists outliers.
     solver : {'eig', 'power'}, default='eig'
         Find the best subspace in each pass, or take one step of orthogonal iteration as the
         paper does.
@@ -473,7 +473,7 @@ class PCAAN(ReweightedPCA):
     start even those that lie together far away.
 
     With ``n_active``, :math:`\gamma` is chosen anew in each pass, so the objective may rise, and
-    ``tol`` bounds the largest change of a weight instead. If the weights have not settled after
+    ``tol`` bounds the largest change of a weight instead. If the weights have not converged after
     a quarter of ``max_iter`` passes, :math:`\gamma` is frozen; the objective only falls from
     there, and ten times ``tol`` bounds its relative decrease.
 
@@ -484,7 +484,7 @@ class PCAAN(ReweightedPCA):
         of the weighted variance; None for the largest possible.
     n_active : int or float, default=0.75
         How many samples may weigh, as a number or as a share. Keep it at or below the number of
-        clean samples: lower it (0.5) when nobody knows how many these are, raise it towards 1
+        clean samples: lower it (0.5) when their number is unknown, raise it towards 1
         when few samples are bad.
     gamma : float, default=None
         A fixed regulariser instead of ``n_active``; it scales with the square of the data.
@@ -608,8 +608,8 @@ class EPCA(ReweightedPCA):
 
     Minimises :math:`\sum_i \frac{1}{1 - \alpha_i} \frac{(1 + \sigma) r_i^2}{r_i + \sigma}`,
     :math:`r_i = \lVert (I - WW^\top)(x_i - m) \rVert_2`, over m, W and weights
-    :math:`\alpha` on the probability simplex [1]_. The sigma-loss tames bad samples while the
-    weights raise a few good ones.
+    :math:`\alpha` on the probability simplex [1]_. The sigma-loss limits the influence of bad
+    samples, and the weights raise that of a few good ones.
 
     The weights change the objective by a factor of at most n / (n - 1): with many samples they
     hardly matter, and EPCA is PCA with the sigma-loss. With few, the weight of one sample may

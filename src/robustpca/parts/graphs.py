@@ -37,10 +37,10 @@ from robustpca.engine.neighbors import (
 __all__ = [
     "adjacency_of",
     "as_adjacency",
+    "eigenvalue_bound",
     "grid_graph",
     "knn_graph",
     "laplacian",
-    "largest_eigenvalue",
     "locality_order",
     "nearest_neighbors",
     "neighbor_recall",
@@ -90,7 +90,8 @@ def knn_graph(
     UserWarning
         If some vertices are so far from all others that their weights are zero.
     """
-    adjacency, message = _knn_graph(X, n_neighbors, bandwidth, symmetrize, method, random_state)
+    search = {"method": method, "random_state": random_state}
+    adjacency, message = _knn_graph(X, n_neighbors, bandwidth, symmetrize, **search)
     if message:
         warnings.warn(message, UserWarning, stacklevel=2)
     return adjacency
@@ -101,10 +102,9 @@ def _knn_graph(
     n_neighbors: int,
     bandwidth: Any = "mean",
     symmetrize: Symmetrize = "max",
-    method: Method = "auto",
-    random_state: int = 0,
+    **search: Any,
 ) -> tuple[sparse.csr_array, str]:
-    """The graph, and what to tell about vertices without any weight."""
+    """The graph, and a message about vertices without any weight, or an empty one."""
     X = checked_rows(X, "X")
     check_option("symmetrize", symmetrize, get_args(Symmetrize))
     if bandwidth not in ("mean", None) and not 0 < float(bandwidth) < np.inf:
@@ -112,7 +112,7 @@ def _knn_graph(
     if len(X) == 1 and n_neighbors >= 1:
         return sparse.csr_array((1, 1), dtype=X.dtype), ""
     n_neighbors = min(n_neighbors, len(X) - 1)
-    indices, squares = nearest_neighbors(X, n_neighbors, method=method, random_state=random_state)
+    indices, squares = nearest_neighbors(X, n_neighbors, **search)
     distances = np.sqrt(squares, dtype=np.float64)
     weights = _gaussian(distances, bandwidth).astype(X.dtype)
     isolated = (weights.max(axis=1) == 0) & np.isfinite(distances[:, 0])
@@ -250,8 +250,8 @@ def grid_graph(shape: Sequence[int], *, diagonals: bool = False) -> sparse.csr_a
     return _symmetric(grid, "max")
 
 
-def largest_eigenvalue(laplacian: sparse.csr_array) -> float:
-    """Largest eigenvalue of a Laplacian, by Lanczos iteration.
+def eigenvalue_bound(laplacian: sparse.csr_array) -> float:
+    """Upper bound on the largest eigenvalue of a Laplacian, by Lanczos iteration.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def largest_eigenvalue(laplacian: sparse.csr_array) -> float:
     Returns
     -------
     bound : float
-        At most a hundredth larger than the eigenvalue, and not smaller.
+        At most a hundredth larger than the eigenvalue.
     """
     n_vertices, bound = laplacian.shape[0], float(abs(laplacian).sum(axis=1, dtype=float).max())
     if n_vertices <= 100:
@@ -271,7 +271,7 @@ def largest_eigenvalue(laplacian: sparse.csr_array) -> float:
     # After so many Lanczos steps from a random start, more than a hundredth is missing less
     # than once in a million times (Kuczynski and Wozniakowski, SIAM J. Matrix Anal. 1992).
     n_steps = int(np.log(1.648e6 * np.sqrt(n_vertices)) / (2 * np.sqrt(0.01)) + 1.5)
-    diagonal, beside = np.zeros(n_steps), np.zeros(n_steps)
+    diagonal, off_diagonal = np.zeros(n_steps), np.zeros(n_steps)
     new = np.random.default_rng(0).standard_normal(n_vertices).astype(laplacian.dtype)
     old = direction = np.zeros_like(new)
     for i in range(n_steps):
@@ -281,9 +281,9 @@ def largest_eigenvalue(laplacian: sparse.csr_array) -> float:
             break
         old, direction = direction, new / size
         new = laplacian @ direction - size * old
-        diagonal[i], beside[i] = new @ direction, size
+        diagonal[i], off_diagonal[i] = new @ direction, size
         new -= float(diagonal[i]) * direction
-    return min(float(linalg.eigvalsh_tridiagonal(diagonal, beside[1:])[-1]) / 0.99, bound)
+    return min(float(linalg.eigvalsh_tridiagonal(diagonal, off_diagonal[1:])[-1]) / 0.99, bound)
 
 
 def locality_order(adjacency: sparse.csr_array) -> Array:

@@ -171,7 +171,7 @@ class SigmaLoss(Loss):
 
 @dataclass(frozen=True)
 class CappedLoss(Loss):
-    """The residual norm up to ``threshold`` and constant beyond: far samples have no say.
+    """The residual norm up to ``threshold`` and constant beyond: far samples are ignored.
 
     ``threshold`` is a norm, or a string such as ``"q0.8"`` for that quantile of the residual
     norms at the start.
@@ -191,7 +191,7 @@ class CappedLoss(Loss):
         return np.where(inside, L21Loss(self.floor).weights(residuals), 0.0)
 
     def tuned(self, residuals: Array, floor: float) -> Self:
-        floor = floor if self.floor is None else self.floor
+        resolution, floor = floor, floor if self.floor is None else self.floor
         threshold: Any = self.threshold
         if isinstance(threshold, str):
             try:
@@ -203,7 +203,11 @@ class CappedLoss(Loss):
                     f"threshold={threshold!r} must be a positive number or a quantile such as "
                     "'q0.8'."
                 )
-            threshold = max(float(np.quantile(np.sqrt(residuals), share)), floor, TINY)
+            norms = np.sqrt(residuals)
+            # Equal samples tie for the smallest residual. A threshold right at it would put
+            # every sample beyond as soon as rounding in the next pass raises it.
+            margin = 1.001 * float(norms.min()) + resolution
+            threshold = max(float(np.quantile(norms, share)), margin, floor, TINY)
         threshold = _positive("threshold", threshold, "a quantile", largest=np.inf)
         return replace(self, threshold=max(threshold, floor), floor=floor)
 

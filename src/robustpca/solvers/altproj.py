@@ -14,7 +14,14 @@ from robustpca.engine.linalg import Array, orthonormal
 from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.svt import TILE_ROWS, LowRank, SingularThreshold, lanes, spectral_norm
 from robustpca.engine.threads import ThreadPool, compiled
-from robustpca.solvers.splitting import Split, clip_outliers, observed_norm, usual_penalty
+from robustpca.solvers.splitting import (
+    Split,
+    clip_outliers,
+    compact,
+    largest_entry,
+    observed_norm,
+    usual_penalty,
+)
 
 # The threshold falls by this factor in each pass; slower is safer.
 DECAY = 0.7
@@ -51,7 +58,9 @@ def alternating_projections(
     callback : callable
         Called with a `Progress` after each pass.
     """
-    norm = max(observed_norm(clip_outliers(X)), np.finfo(float).tiny)
+    if largest_entry(X) == 0:
+        return Split.zero(X)
+    norm = observed_norm(clip_outliers(X))
     sharpness = 0.5 / (X.shape[0] * X.shape[1]) ** 0.25
     with ThreadPool() as pool:
         loop = _Projections(X, rank, pool)
@@ -70,7 +79,7 @@ def alternating_projections(
     change = history[-1] / norm
     converged = change <= tol or since >= PATIENCE
     end = (np.array(history), iteration, converged, change)
-    return Split(low_rank, found, *end, row_penalty=usual_penalty(X))
+    return Split(low_rank, compact(found), *end, row_penalty=usual_penalty(X))
 
 
 def accept(X: Array, L: Array, threshold: float) -> float:

@@ -28,7 +28,7 @@ class BilinearModel:
         Sweeps with equal weights to begin with, after the leading axes of each side.
     identity : bool, default=False
         Begin with the first coordinate axes of each side instead. Where the outer rows or
-        columns of the images are constant this is a bad place.
+        columns of the images are constant this start is poor.
     """
 
     def __init__(

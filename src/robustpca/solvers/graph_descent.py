@@ -18,7 +18,7 @@ from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.threads import ThreadPool, compiled, one_blas_thread
 from robustpca.parts.entry_losses import EntryLoss
-from robustpca.parts.graphs import largest_eigenvalue, locality_order
+from robustpca.parts.graphs import eigenvalue_bound, locality_order
 
 R = TypeVar("R")
 
@@ -391,7 +391,7 @@ def _term(
         )
     if norm is None:
         with one_blas_thread:
-            norm = largest_eigenvalue(laplacian)
+            norm = eigenvalue_bound(laplacian)
     return laplacian, 2 * smoothness * norm
 
 
@@ -417,14 +417,8 @@ def _add_neighbors(
         for e in range(start[i], stop, 6):
             e1, e2, e3 = min(e + 1, stop - 1), min(e + 2, stop - 1), min(e + 3, stop - 1)
             e4, e5 = min(e + 4, stop - 1), min(e + 5, stop - 1)
-            k0, k1, k2, k3, k4, k5 = (
-                index[e],
-                index[e1],
-                index[e2],
-                index[e3],
-                index[e4],
-                index[e5],
-            )
+            k0, k1, k2 = index[e], index[e1], index[e2]
+            k3, k4, k5 = index[e3], index[e4], index[e5]
             w0 = weight[e]
             w1 = weight[e1] if e + 1 < stop else zero
             w2 = weight[e2] if e + 2 < stop else zero

@@ -47,7 +47,7 @@ class RowProblem:
         Given the right singular vectors and the singular values of ``low_rank``, the nuclear
         norm amounts to half the squared length of the row in the metric that they define.
         """
-        directions = low_rank.right.astype(np.float64)
+        directions = low_rank.right
         crossed = basis @ (directions.T / low_rank.values)
         ridge, linear = crossed @ directions @ basis.T, crossed @ (directions @ mean)
         return cls(mean, basis, ridge, linear, loss, penalty)

@@ -77,7 +77,9 @@ def reweight(
                 "Every sample is beyond the threshold of the loss: the smallest residual is "
                 f"{np.sqrt(residuals.min()):.4g}. Raise the threshold above it."
             )
-        return step, weights
+        # Samples without any residual weigh so much that single precision would overflow.
+        largest = weights.max()
+        return step, weights if largest < 1e60 else weights / largest
 
     residuals = model.residuals()
     step, weights = weigh(residuals)

@@ -9,7 +9,7 @@ penalty and reaches the optimum, `Growing` is faster and may stop near it.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -19,7 +19,7 @@ from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.svt import TILE_ROWS, LowRank, SingularThreshold, lanes, spectral_norm
 from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.parts.entry_losses import EntryLoss, HuberNorm, L1Norm
-from robustpca.parts.graphs import largest_eigenvalue
+from robustpca.parts.graphs import eigenvalue_bound
 
 # Iterations without a smaller residual after which single precision gives no more digits.
 PATIENCE = 15
@@ -28,6 +28,8 @@ PATIENCE = 15
 GAP_CHECKS = range(60, 1_000_000, 20)
 # The median absolute value of a Gaussian times this is its standard deviation.
 GAUSSIAN = 1.4826
+# A sparse matrix with a larger share of entries takes more memory than a dense array.
+DENSE_SHARE = 1 / 3
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -45,7 +47,7 @@ class GraphSmoothness:
     @classmethod
     def of(cls, laplacian: Any, weight: float) -> "GraphSmoothness":
         """The term with the norm of its Laplacian."""
-        return cls(laplacian, weight, largest_eigenvalue(laplacian))
+        return cls(laplacian, weight, eigenvalue_bound(laplacian))
 
     def value(self, A: Array) -> float:
         """How much neighbours differ."""
@@ -69,8 +71,8 @@ class Split:
     ----------
     low_rank : LowRank
         Factors of the low-rank part.
-    sparse : csr_array
-        Sparse part.
+    sparse : csr_array or ndarray
+        Sparse part, in the form that takes less memory.
     objective : ndarray
         Objective at the start and after each iteration.
     n_iter : int
@@ -86,7 +88,7 @@ class Split:
     penalty : float
         Last penalty.
     multipliers : ndarray or None
-        Multipliers of the nuclear norm, if there are any.
+        Multipliers of the nuclear norm, if they were asked for.
     """
 
     low_rank: LowRank
@@ -101,10 +103,16 @@ class Split:
     multipliers: Array | None = None
 
     @classmethod
-    def zero(cls, shape: tuple[int, int], dtype: Any) -> "Split":
+    def zero(cls, X: Array) -> "Split":
         """Both parts of data that are zero everywhere."""
-        parts = LowRank.zeros(shape, dtype), sparse.csr_array(shape)
+        parts = LowRank.zeros(X.shape, X.dtype), sparse.csr_array(X.shape)
         return cls(*parts, np.zeros(1), 0, True, 0.0, row_penalty=1.0, gap=0.0)
+
+    @property
+    def n_sparse(self) -> int:
+        """Number of entries of the sparse part that are not zero."""
+        entries = self.sparse.data if sparse.issparse(self.sparse) else self.sparse
+        return int(np.count_nonzero(entries))
 
     def start(self) -> Array | None:
         """Where a loop for nearly the same problem may start."""
@@ -185,7 +193,7 @@ def _median_residual(X: Array, low_rank: LowRank, shrinkage: float) -> float:
     return float(np.nanmedian(np.abs(X[chosen] - low)))
 
 
-class Schedule(Protocol):
+class Schedule:
     """How the penalty changes in one run of the loop.
 
     ``exact`` schedules reach the optimum, so the multipliers have to converge as well. Single
@@ -198,15 +206,17 @@ class Schedule(Protocol):
 
     def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
         """First penalty, and first matrix to lower the singular values of."""
+        raise NotImplementedError
 
     def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
         """Factor on the penalty, from the primal residual and how far the low rank moved."""
+        raise NotImplementedError
 
     def note_gap(self, iteration: int, excess: float) -> None:
         """Take into account that the gap is so many times the tolerance."""
 
 
-class Balanced:
+class Balanced(Schedule):
     """A penalty that is balanced at first and then fixed: the loop reaches the optimum.
 
     The best penalty depends on how small the noise is besides the gross errors, which is not
@@ -254,7 +264,7 @@ class Balanced:
                 self.highest, self.last = self.wide, iteration + 60
 
 
-class Growing:
+class Growing(Schedule):
     """A penalty that grows by ``rate`` each time: fast on data that are exactly low rank + sparse.
 
     The multipliers stop changing before they are right when there is noise, so the loop may end
@@ -283,9 +293,6 @@ class Growing:
         self.growth_left /= factor
         return factor
 
-    def note_gap(self, iteration: int, excess: float) -> None:
-        pass
-
 
 def split(
     X: Array,
@@ -297,6 +304,7 @@ def split(
     max_iter: int,
     callback: Callback = ignore,
     start: Array | None = None,
+    multipliers: bool = True,
 ) -> Split:
     """Minimise ``||L||_* + loss(X - L) + smoothness(L)``; NaN entries are missing.
 
@@ -328,7 +336,11 @@ def split(
         Called with a `Progress` after each iteration.
     start : ndarray of shape (n_samples, n_features), default=None
         Where to start: `Split.start` of a similar problem.
+    multipliers : bool, default=True
+        Whether the result holds the multipliers, which take as much memory as the data.
     """
+    if largest_entry(X) == 0:
+        return Split.zero(X)
     with ThreadPool() as pool:
         loop, penalties = _Splitting(X, loss, smoothness, pool), schedule()
         least = 0.55 * loop.lipschitz
@@ -365,9 +377,8 @@ def split(
             objective.append(cost + loop.cost(low_rank))
             callback(Progress(iteration, objective[-1], change, rank=low_rank.rank))
             best, since = (change, 0) if change < 0.9 * best else (best, since + 1)
-            converged = change <= tol and (
-                loop.dtype == np.float64 or tol >= penalties.single_until
-            )
+            accurate = loop.dtype == np.float64 or tol >= penalties.single_until
+            converged = change <= tol and accurate
             exhausted = change <= max(tol, penalties.single_until) or since >= PATIENCE
             if loop.dtype == np.float32 and exhausted and not converged:
                 loop.set_matrix(X, loop.A.astype(np.float64))
@@ -382,19 +393,22 @@ def split(
                         certificate = None
         if certificate is None:
             certificate = loop.certify(penalty, 40 if penalties.exact else 12)
-        return Split(
-            certificate.low_rank.astype(X.dtype),
-            certificate.sparse,
-            np.array(objective),
-            iteration,
-            converged,
-            change,
-            # A penalty that has grown without bound is a bad start for new rows.
-            row_penalty=penalty if penalties.exact else usual_penalty(X),
-            gap=certificate.gap,
-            penalty=penalty,
-            multipliers=loop.A,
-        )
+        dual_matrix = loop.A if multipliers else None
+        # The rest of the state is not needed any more and as large as the data.
+        del loop
+    return Split(
+        certificate.low_rank.astype(X.dtype),
+        compact(certificate.sparse),
+        np.array(objective),
+        iteration,
+        converged,
+        change,
+        # A penalty that has grown without bound is a bad start for new rows.
+        row_penalty=penalty if penalties.exact else usual_penalty(X),
+        gap=certificate.gap,
+        penalty=penalty,
+        multipliers=dual_matrix,
+    )
 
 
 @dataclass(frozen=True)
@@ -498,12 +512,8 @@ class _Splitting:
 
     def _extract(self, low_rank: LowRank, penalty: float) -> tuple[Any, float, float, float]:
         """Sparse part and the sums of `extract_tile`; ``A`` becomes the multipliers."""
-        numbers = (
-            *self.loss.dual_map(1 / penalty),
-            self.loss.threshold,
-            self.loss.curvature,
-            penalty,
-        )
+        slope, bound = self.loss.dual_map(1 / penalty)
+        numbers = (slope, bound, self.loss.threshold, self.loss.curvature, penalty)
         settings = [self.dtype.type(number) for number in numbers]
         kernel, graph_force = compiled(extract_tile), self._graph_force(low_rank)
         size = TILE_ROWS * self.X.shape[1]
@@ -664,6 +674,14 @@ def fill_missing(A: Array) -> Array:
     """The same array, with zeros written where entries are missing."""
     np.copyto(A, 0, where=np.isnan(A))
     return A
+
+
+def compact(A: Any) -> Any:
+    """A matrix as a sparse or a dense array, whichever takes less memory."""
+    if sparse.issparse(A):
+        return A if A.nnz <= DENSE_SHARE * np.prod(A.shape) else A.toarray()
+    few = np.count_nonzero(A) <= DENSE_SHARE * A.size
+    return sparse.csr_array(A) if few else A
 
 
 def _fits_single_precision(X: Array) -> bool:
