@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-all papers browser lint bench docs format clean
+.PHONY: demo test test-all test-lowest papers browser lint bench docs dist smoke format clean
 
 demo: $(READY)
 	$(BIN)/python -m robustpca.tools.demo --out build/demo
@@ -17,6 +17,17 @@ test: $(READY)
 # All cases, and new random examples for the property tests; ended if they hang.
 test-all: $(READY)
 	timeout --signal=INT 30m $(PYTEST) --hypothesis-profile=random
+
+# A part of the tests that reaches all dependencies, on their lowest supported versions.
+LOWEST := build/lowest
+test-lowest:
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(LOWEST)/bin/python scripts/lowest_versions.py > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install --quiet --editable ".[all]" --group dev \
+	    --constraint $(LOWEST)/constraints.txt
+	OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow" \
+	    tests/engine tests/parts tests/solvers tests/tools tests/cli tests/models/test_common.py
 
 # All tables and figures of the papers at their quick level, and a page of them.
 papers: $(READY)
@@ -47,6 +58,14 @@ docs: $(READY)
 	$(BIN)/python -m sphinx -q -W -E docs build/docs
 	@echo "Open build/docs/index.html"
 
+dist: $(READY)
+	rm -rf build/dist
+	$(BIN)/python -m build --outdir build/dist
+
+# The built packages, installed into an environment of their own and used from an empty folder.
+smoke: dist
+	$(BIN)/python scripts/smoke_test.py build/dist
+
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -58,5 +77,5 @@ clean:
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable ".[bench,cli,dask,hdf5,plot,report,zarr]" --group dev
+	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev
 	touch $(READY)

@@ -25,10 +25,11 @@ from threadpoolctl import threadpool_limits
 from measure import peak_memory, seconds, wall
 from robustpca import AngularEmbedding
 from robustpca.engine.rows import ArrayRows
-from robustpca.engine.view import View, explore, near_rows
+from robustpca.engine.spherical import RowDirections, explore, near_rows
+from robustpca.engine.view import View
+from robustpca.metrics import subspace_distance
 from robustpca.parts.centers import geometric_median, remaining_force
 from robustpca.solvers.angular import trim
-from robustpca.testing import subspace_distance
 
 RANK, ANGLE = 5, np.pi / 3
 
@@ -153,14 +154,14 @@ def tae(shapes: list[tuple[int, int]], noises: list[float]) -> None:
             X = frames(shape, noise)
             center = X.mean(axis=0, dtype=np.float64).astype(np.float32)
 
-            def look(X: Any = X, center: Any = center) -> View:
-                view = View(near_rows(ArrayRows(X)).centred(center))
-                view.start(15, np.random.default_rng(0))
-                explore(view, 15, 2)
-                return view
+            def explored(X: Any = X, center: Any = center) -> View:
+                directions = RowDirections(near_rows(ArrayRows(X)).centred(center))
+                directions.initialise(15, np.random.default_rng(0))
+                explore(directions, 15, 2)
+                return directions.view
 
             with threadpool_limits(1):
-                looking, view = seconds(look, 2)
+                exploring, view = seconds(explored, 2)
                 ours, found = seconds(partial(trim, view, ANGLE), 2)
                 theirs, (anchor, kept) = seconds(partial(full_count, X, center, ANGLE), 1)
                 drawn, taus, agree = [], [], []
@@ -174,9 +175,9 @@ def tae(shapes: list[tuple[int, int]], noises: list[float]) -> None:
             least = np.count_nonzero(~found.support)
             same = bool((found.support == kept).all()) and found.anchor == anchor
             print(
-                f"{shape[0]:>6} x {shape[1]:<6} {noise:5.2f} {looking:8.2f} {ours:8.2f} "
+                f"{shape[0]:>6} x {shape[1]:<6} {noise:5.2f} {exploring:8.2f} {ours:8.2f} "
                 f"{theirs:13.2f} {theirs / ours:8.2f}                "
-                f"{theirs / (ours + looking):8.2f} {found.n_counted:8d}  {same!s:>9} | "
+                f"{theirs / (ours + exploring):8.2f} {found.n_counted:8d}  {same!s:>9} | "
                 f"{max(drawn):8.2f}         {max(taus) / least:10.3f}      {min(agree):.3f}",
                 flush=True,
             )

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from measure import best
 from robustpca import L1PCA, GrassmannAverage, LpPCA
 from robustpca.engine.rows import ArrayRows
-from robustpca.solvers.reweighting import VectorModel
+from robustpca.solvers.weighted_pca import WeightedPCA
 
 
 def planted(n_samples: int, n_features: int, rank: int, dtype: type) -> Any:
@@ -42,7 +42,7 @@ def textbook(X: Any, model: GrassmannAverage, average: Callable[[Any], Any]) -> 
     """The same algorithm as it is printed, from the same starts: components and passes."""
     n_components, tol, max_iter = model.n_components, model.tol, model.max_iter
     center = average(X)
-    pca = VectorModel(ArrayRows(X), n_components, center=center)
+    pca = WeightedPCA(ArrayRows(X), n_components, center=center)
     axes = pca.subspace()[1].T * np.sqrt(pca.variances()[0])
     Y, found, passes = X - center, np.empty((X.shape[1], 0)), 0
     for _ in range(n_components):

@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from measure import peak_memory, seconds, wall
 from robustpca import FRPCAG, RPCA
-from robustpca.engine.threads import Crew, compiled
+from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.parts.entry_losses import L1Norm
 from robustpca.parts.graphs import knn_graph, laplacian, nearest_neighbors, neighbor_recall
 
@@ -227,13 +227,13 @@ def stream_floor(n_bytes: int) -> float:
     n = n_bytes // 4
     arrays = [np.ones(n, np.float32) for _ in range(5)]
     edges = np.linspace(0, n, 65).astype(int)
-    with Crew() as crew:
+    with ThreadPool() as pool:
 
         def work(i: int) -> None:
             compiled(stream)(*arrays, edges[i], edges[i + 1])
 
-        crew.each(work, range(64))
-        return wall(lambda: crew.each(work, range(64)), 7)
+        pool.map(work, range(64))
+        return wall(lambda: pool.map(work, range(64)), 7)
 
 
 def stream(a: Any, b: Any, c: Any, d: Any, e: Any, start: int, stop: int) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from robustpca import EPCA, PCAAN, PCAOM, R1PCA
-from robustpca.testing import planted_subspace, subspace_distance
+from robustpca.datasets.synthetic import planted_subspace
+from robustpca.metrics import subspace_distance
 
 SHAPES = {"1000 x 200, rank 5": (1000, 200, 5), "5000 x 1000, rank 10": (5000, 1000, 10)}
 

@@ -55,7 +55,7 @@ class Textbook:
             self.loss, self.weighting = L21Loss(model.loss_.floor), Uniform()
         else:
             self.loss, self.weighting = SquaredLoss(), AdaptiveNeighbors(model.n_active)
-            rows = ArrayRows(X).settled()
+            rows = ArrayRows(X).median_centred()
             self.weights = trusted_half(rows, np.zeros(len(X)), np.random.RandomState(0))
 
     def step(self) -> Any:

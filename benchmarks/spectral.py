@@ -30,9 +30,9 @@ from threadpoolctl import threadpool_limits
 
 from measure import seconds
 from robustpca import GLPCA, GNMF, MMF, RGLPCA, LaplacianEigenmaps
+from robustpca.datasets.synthetic import planted_subspace
 from robustpca.parts.graphs import knn_graph, laplacian
 from robustpca.solvers import eigenvectors as core
-from robustpca.testing import planted_subspace
 
 N_COMPONENTS = 10
 

@@ -1,19 +1,84 @@
-"""Settings of the documentation."""
+"""Settings of the documentation, and the pages that are generated from the code.
 
+The page of the API lists all public names, the page of the parts what is in the registries. A new
+method or part therefore needs no edit here.
+"""
+
+import inspect
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import robustpca
-from robustpca import datasets, metrics
-from robustpca.testing import all_estimators
+from robustpca import bench, datasets, diagnostics, metrics, papers, parts
+from robustpca.models import all_estimators
+from robustpca.parts import centers, graphs
 
-# The API pages find methods by themselves, so the page that lists them is written here.
-names = sorted({*all_estimators(), "sparsity_path", "smoothness_path"})
-names += [f"datasets.{name}" for name in datasets.__all__]
-names += [f"metrics.{name}" for name in metrics.__all__]
-listing = "".join(f"   robustpca.{name}\n" for name in names)
-(Path(__file__).parent / "api.rst").write_text(
-    f"API\n===\n\n.. autosummary::\n   :toctree: generated\n\n{listing}", encoding="utf-8"
-)
+
+def api_page() -> str:
+    """Public names, in sections, each with a page of its own."""
+    others = set(public(robustpca)) - set(all_estimators())
+    page = heading("API", "=")
+    page += heading("Estimators") + summaries("robustpca", all_estimators())
+    page += heading("Around a fit") + summaries("robustpca", others)
+    for module in (parts, centers, graphs, datasets, metrics, diagnostics, bench, papers):
+        page += heading(module.__name__) + f"{inspect.getdoc(module)}\n\n"
+        page += summaries(module.__name__, public(module))
+    return page
+
+
+def public(module: ModuleType) -> list[str]:
+    """Classes and functions that a module exports, or defines if it has no ``__all__``."""
+    names = getattr(module, "__all__", None) or [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    ]
+    values = {name: getattr(module, name) for name in names}
+    return [name for name, value in values.items() if callable(value)]
+
+
+def parts_page() -> str:
+    """Losses, weightings and centres by the names under which estimators accept them."""
+    page = heading("Names of parts", "=")
+    page += table("Losses of residuals", "``loss=``", parts.LOSSES)
+    page += table("Weightings", "``weighting=``", parts.WEIGHTINGS)
+    page += table("Centres", "``center=``", parts.CENTERS)
+    page += table("Losses of entries", "``loss=``", parts.ENTRY_LOSSES)
+    return page
+
+
+def table(title: str, argument: str, registry: Mapping[str, Any]) -> str:
+    """A table of the entries of a registry: name, object with its parameters, summary."""
+    rows = [(argument, "object", "definition")]
+    for name, entry in registry.items():
+        summary = (inspect.getdoc(entry) or "").partition("\n\n")[0].replace("\n", " ")
+        home = parts if hasattr(parts, entry.__name__) else inspect.getmodule(entry)
+        call = ", ".join(
+            f"{each.name}={each.default!r}"
+            for each in inspect.signature(entry).parameters.values()
+            if each.default is not each.empty
+        )
+        link = f":obj:`{entry.__name__}({call}) <{home.__name__}.{entry.__name__}>`"
+        rows.append((f'``"{name}"``', link, summary))
+    lines = [f"   * - {row[0]}\n     - {row[1]}\n     - {row[2]}\n" for row in rows]
+    return heading(title) + ".. list-table::\n   :header-rows: 1\n\n" + "".join(lines) + "\n"
+
+
+def heading(title: str, underline: str = "-") -> str:
+    """A title in reStructuredText."""
+    return f"{title}\n{underline * len(title)}\n\n"
+
+
+def summaries(prefix: str, names: Iterable[str]) -> str:
+    """A table of names that link to pages of their own."""
+    lines = "".join(f"   {prefix}.{name}\n" for name in sorted(names))
+    return f".. autosummary::\n   :toctree: generated\n\n{lines}\n"
+
+
+for name, page in {"api": api_page(), "parts": parts_page()}.items():
+    (Path(__file__).parent / f"{name}.rst").write_text(page, encoding="utf-8")
 
 project = "robustpca"
 author = copyright = "the robustpca developers"
@@ -23,9 +88,10 @@ extensions += ["myst_parser", "numpydoc"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 autosummary_generate = True
+templates_path = ["templates"]
 # Methods inherited from scikit-learn point to pages of its documentation.
-suppress_warnings = ["ref.ref"]
+suppress_warnings = ["ref.ref", "ref.term"]
 numpydoc_show_class_members = False
-exclude_patterns = ["build"]
+exclude_patterns = ["build", "templates"]
 html_theme = "alabaster"
 html_theme_options = {"description": "Robust PCA behind one scikit-learn API"}

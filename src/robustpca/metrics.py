@@ -25,6 +25,7 @@ __all__ = [
     "principal_angles",
     "reconstruction_error",
     "recovery_error",
+    "subspace_distance",
     "weighted_reconstruction_error",
 ]
 
@@ -199,6 +200,29 @@ def principal_angles(first: Any, second: Any) -> Array:
     overlap = larger.T @ smaller
     cosines, sines = svdvals(overlap), svdvals(smaller - larger @ overlap)
     return np.arctan2(sines[::-1], cosines)
+
+
+def subspace_distance(first: Any, second: Any) -> float:
+    """Sine of the largest principal angle between the spaces that two sets of rows span.
+
+    Parameters
+    ----------
+    first, second : array of shape (n_vectors, n_features)
+        As for `principal_angles`.
+
+    Returns
+    -------
+    distance : float
+        From 0, if one space contains the other, to 1, if some direction of the smaller one is
+        orthogonal to the larger one.
+
+    Examples
+    --------
+    >>> from robustpca.metrics import subspace_distance
+    >>> round(subspace_distance([[1, 0, 0], [0, 1, 0]], [[2, 0, 0], [0, 1, 1]]), 4)
+    0.7071
+    """
+    return float(np.sin(principal_angles(first, second)[-1]))
 
 
 def clustering_accuracy(y_true: Any, y_pred: Any) -> float:

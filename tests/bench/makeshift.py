@@ -5,17 +5,19 @@ import signal
 import time
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.decomposition import PCA
 
-from robustpca.bench import Table, run
+from robustpca.bench import Store, Table, runner
 from robustpca.datasets import reset_entries
 from robustpca.metrics import reconstruction_error
 
-N_CELLS = 12  # of the table that is run and killed
+N_CELLS = 6  # of the table that is run and killed
 
 
 @dataclass(frozen=True)
@@ -51,23 +53,24 @@ def absent():
 
 
 class Gated(PCA):
-    """Waits while there is a gate in its way, so that a run can be stopped at a known cell."""
+    """Stops at a cell of which the environment tells, and leaves the number of its process."""
 
     def fit(self, X, y=None):
-        path = os.environ.get("GATE")
-        while path and Path(path).read_text() == str(self.n_components):
-            time.sleep(0.005)
+        if os.environ.get("GATE_AT") == str(self.n_components):
+            draft = Path(os.environ["GATE"]).with_suffix(".draft")
+            draft.write_text(str(os.getpid()))
+            draft.rename(os.environ["GATE"])
+            time.sleep(3600)
         return super().fit(X)
 
 
-class Counting(PCA):
-    """Counts how often it was fitted, here and in all clones."""
+class Timed(PCA):
+    """Takes 3, 1 and 2 seconds on a clock that it moves itself."""
 
-    times = []
+    now, left = 0.0, []
 
     def fit(self, X, y=None):
-        self.times.append(len(X))
-        time.sleep(0.05 if len(self.times) == 1 else 0)
+        Timed.now += self.left.pop()
         return super().fit(X)
 
 
@@ -87,16 +90,10 @@ class Leaving(PCA):
 
 
 class Hanging(PCA):
-    """Never comes back; leaves a sign that it has begun, if told where."""
-
-    def __init__(self, n_components=None, sign=None):
-        super().__init__(n_components)
-        self.sign = sign
+    """Never comes back."""
 
     def fit(self, X, y=None):
-        if self.sign is not None:
-            Path(self.sign).touch()
-        time.sleep(600)
+        time.sleep(3600)
 
 
 class Unsendable(PCA):
@@ -134,17 +131,21 @@ def small_table(methods=None, **parts):
     return Table(**parts)
 
 
-def killable():
-    """Cells that can be stopped before each value of ``n_components``."""
-    return small_table(
+def run_gated(out, gate="", at=0, method="fork"):
+    """Run cells with 1, 2, ... components, and stop at one of them for good."""
+    os.environ.update(GATE=str(gate), GATE_AT=str(at))
+    runner.CONTEXT = get_context(method)  # a fork takes no time, since all is imported
+    table = small_table(
         {"gated": Gated()},
         datasets={"cloud": Cloud(n_features=N_CELLS)},
         vary={"n_components": list(range(1, N_CELLS + 1))},
         seeds=1,
     )
+    runner.run([table], out, jobs=1)
 
 
-def main(out, sign=None):
-    """What a process runs that is going to be killed."""
-    table = killable() if sign is None else small_table({"hanging": Hanging(sign=sign)})
-    run([table], out, jobs=1)
+def write_rows(path):
+    """Write rows until the end of the process."""
+    with Store(path) as store:
+        for number in count():
+            store.append({"key": str(number), "filling": "x" * 2000})

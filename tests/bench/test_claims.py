@@ -7,11 +7,11 @@ import pytest
 from makeshift import Cloud, small_table
 from scipy.stats import rankdata, wilcoxon
 from sklearn.decomposition import PCA
-from test_text import row
+from test_text import markdown_of, row
 
 from robustpca import EPCA
-from robustpca.bench import Claim, best_of, by_level, render
-from robustpca.bench.claims import _holm, _p_value, evaluate
+from robustpca.bench import Claim, best_of, by_level, evaluate, summarise
+from robustpca.bench.claims import _holm, _p_value
 
 RIVALS = {"new": PCA(), "old": PCA(), "older": PCA()}
 CLAIM = Claim(text="The new method is best.", method="new")
@@ -29,7 +29,8 @@ def rows_of(n_seeds=10, n_components=1, rng=None, **means):
 
 
 def judge(rows, claim=CLAIM, methods=RIVALS, **parts):
-    (finding,) = evaluate(small_table(methods, claims=[claim], **parts), rows)
+    table = small_table(methods, claims=[claim], **parts)
+    (finding,) = evaluate(table, summarise(table, rows))
     return finding
 
 
@@ -218,21 +219,21 @@ def test_chosen_parameters_count_and_defaults_are_judged_beside_them():
     finding = judge(rows, methods=methods)
     assert finding.verdict == "holds"
     assert finding.by_default.verdict == "does not hold"
-    text = render(small_table(methods, claims=[CLAIM]), rows)
+    text = markdown_of(small_table(methods, claims=[CLAIM]), rows)
     assert "- Claim: The new method is best. **holds**. Better than its rival at 1 of 1" in text
     assert "With default parameters: **does not hold**." in text
 
 
 def test_p_values_are_those_of_scipy_and_of_all_signs(rng):
     plain = rng.normal(0.3, size=11)
-    assert _p_value(plain, 1) == pytest.approx(wilcoxon(plain, alternative="greater").pvalue)
-    assert _p_value(plain, -1) == pytest.approx(wilcoxon(plain, alternative="less").pvalue)
+    assert _p_value(plain) == pytest.approx(wilcoxon(plain, alternative="greater").pvalue)
+    assert _p_value(-plain) == pytest.approx(wilcoxon(plain, alternative="less").pvalue)
     tied = np.array([1.0, 1.0, -1.0, 2.0, 2.0, 3.0, -3.0, 3.0])
     ranks = rankdata(np.abs(tied))
     sums = [ranks[np.array(signs)].sum() for signs in product([False, True], repeat=len(tied))]
     expected = np.mean(np.array(sums) >= ranks[tied > 0].sum())
-    assert _p_value([*tied, 0.0], 1) == pytest.approx(expected)
-    assert _p_value([0.0, 0.0], 1) == 1
+    assert _p_value(np.append(tied, 0.0)) == pytest.approx(expected)
+    assert _p_value(np.zeros(2)) == 1
 
 
 def test_holm_corrects_as_in_a_textbook():

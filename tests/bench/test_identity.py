@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from makeshift import Made
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -12,18 +13,16 @@ from sklearn.preprocessing import StandardScaler
 from robustpca import EPCA, ReweightedPCA
 from robustpca.bench import identity
 from robustpca.bench.identity import (
-    _source_digest,
-    code_behind,
     data_digest,
     describe,
     digest,
+    key_of,
     machine,
     versions,
 )
-from robustpca.bench.scores.errors import mean_error
-from robustpca.bench.scores.recovery import recovered
-from robustpca.bench.scores.video import f_measure
-from robustpca.datasets import reset_entries
+from robustpca.bench.reached import Sources
+from robustpca.datasets import catalogue, load, reset_entries
+from robustpca.datasets.dataset import checksum_of
 from robustpca.parts.losses import HuberLoss
 
 
@@ -77,57 +76,69 @@ def test_things_without_a_name_are_refused():
         describe(object())
 
 
-def test_data_are_told_apart_by_entries_type_labels_and_shape():
+def test_data_are_told_apart_by_entries_type_labels_shape_and_extras():
     X = np.arange(12).reshape(3, 4)
     different = [
-        data_digest(X),
-        data_digest(X.astype(float)),
-        data_digest(X.reshape(4, 3)),
-        data_digest(X + (X == 5)),
-        data_digest(X, [0, 1, 2]),
-        data_digest(X, ["a", "b", "c"]),
-        data_digest(X, None, (2, 2)),
+        Made(X),
+        Made(X.astype(float)),
+        Made(X.reshape(4, 3)),
+        Made(X + (X == 5)),
+        Made(X, [0, 1, 2]),
+        Made(X, ["a", "b", "c"]),
+        Made(X, np.array(["a", "b", "d"], dtype=object)),
+        Made(X, None, (2, 2)),
+        Made(X, extras={"mask": X > 3}),
+        Made(X, extras={"mask": X > 4}),
     ]
-    assert len(set(different)) == len(different)
-    assert data_digest(X) == data_digest(np.asfortranarray(X))
+    assert len(set(map(data_digest, different))) == len(different)
+    assert data_digest(Made(X)) == data_digest(Made(np.asfortranarray(X)))
+    labels = np.array(["a", "b", "c"], dtype=object)
+    assert data_digest(Made(X, labels)) == data_digest(Made(X, ["a", "b", "c"]))
 
 
-def test_code_counts_but_not_how_it_is_written(tmp_path):
-    texts = [
-        'def f(x):\n    """Double."""\n    return 2 * x\n',
-        "def f(x):  # doubled\n    return (2 *\n        x)\n",
-        "def f(x):\n    return 3 * x\n",
-    ]
-    digests = []
-    for number, text in enumerate(texts):
-        path = tmp_path / f"{number}.py"
-        path.write_text(text)
-        digests.append(_source_digest(path))
-    assert digests[0] == digests[1] != digests[2]
+def test_a_data_set_and_a_description_have_the_same_hash_of_an_array():
+    data = load("digits")
+    assert describe(data.X)["sha256"] == checksum_of(data.X) != data.checksum
+    assert data.checksum == checksum_of(data.X, data.y)
 
 
-def test_code_of_this_library_others_and_modules_without_a_version():
-    found = code_behind(describe([PCA(), EPCA(), Placed(1, "")]))
-    assert set(found) == {"robustpca", "sklearn", __name__}
-    assert found["sklearn"] == versions()["scikit-learn"]
+def test_a_key_knows_the_code_of_this_library_and_of_modules_that_are_not_installed():
+    _, code = key_of(describe([PCA(), EPCA(), Placed(1, "")]))
+    assert set(code) == {
+        "sklearn.decomposition._pca:PCA", f"{EPCA.__module__}:EPCA", f"{__name__}:Placed"
+    }  # fmt: skip
+    assert code["sklearn.decomposition._pca:PCA"].endswith(f" {versions()['scikit-learn']}")
+    assert code[f"{EPCA.__module__}:EPCA"] == Sources().digest(f"{EPCA.__module__}:EPCA")
 
 
-def test_scores_of_tables_count_one_by_one():
-    found = code_behind(describe([PCA(), mean_error]))
-    assert set(found) == {"robustpca", "sklearn", mean_error.__module__}
+def test_a_key_does_not_know_where_code_is(monkeypatch):
+    before = key_of(describe([EPCA(3), reset_entries]))[0]
+    assert before != key_of(describe([EPCA(4), reset_entries]))[0]
+    monkeypatch.setattr(identity, "_code_of", {"new:EPCA": "1", "new:f": "2"}.get)
+    moved = [{"class": "new:EPCA"}, {"function": "new:f"}]
+    changed = key_of(moved)[0]
+    monkeypatch.setattr(identity, "_code_of", {"other:PCA": "1", "other:g": "2"}.get)
+    assert key_of([{"class": "other:PCA"}, {"function": "other:g"}])[0] == changed
 
 
-def test_a_score_counts_with_the_scores_that_it_uses(monkeypatch):
-    before = code_behind(describe([f_measure]))[f_measure.__module__]
-    real = identity._source_digest
-    changed = Path(recovered.__code__.co_filename)
-    monkeypatch.setattr(
-        identity, "_source_digest", lambda path: "other" if path == changed else real(path)
-    )
-    identity._score_digest.cache_clear()
-    after = code_behind(describe([f_measure]))[f_measure.__module__]
-    identity._score_digest.cache_clear()
-    assert after != before
+def test_the_version_of_this_library_does_not_count_but_those_of_others_do(monkeypatch):
+    def key(**changed):
+        monkeypatch.setattr(identity, "versions", lambda: versions() | changed)
+        return key_of(describe(EPCA()))[0]
+
+    assert key(robustpca="99") == key() != key(scipy="99")
+
+
+def some_digits(random_state):
+    data = load("digits")
+    return data.taken(np.random.default_rng(random_state).permutation(len(data.X))[:50])
+
+
+def test_a_data_set_more_in_the_catalogue_changes_no_key():
+    start = f"{__name__}:{some_digits.__name__}"
+    followed, all_ = ({*one.reached(start)} for one in (identity._sources(), Sources()))
+    assert len(followed) == 2
+    assert (catalogue.__name__, "ENTRIES") in all_ - followed
 
 
 def test_facts_about_the_machine_hold_neither_names_nor_paths():

@@ -2,18 +2,20 @@ import re
 
 import pytest
 from makeshift import small_table
-from staged import published, stage
+from staged import published, report_of, stage
 from test_text import row
 
-from robustpca.bench import Table
-from robustpca.bench.latex import render_latex
+from robustpca.bench import Table, build_report, render_latex
 
 
 @pytest.fixture
 def latex(monkeypatch):
     monkeypatch.setattr(Table, "targets", published)
-    (table, _), outcome = stage()
-    return render_latex(table, outcome.of("staged"))
+    return render_latex(build_report(*stage()))["staged.tex"]
+
+
+def latex_of(rows):
+    return render_latex(report_of(small_table(), rows))["small.tex"]
 
 
 def test_special_characters_are_escaped(latex):
@@ -45,13 +47,13 @@ def test_environments_braces_and_columns_fit(latex):
 
 
 def test_large_numbers_have_a_power_of_ten():
-    text = render_latex(small_table(), [row(score=1.68e8), row("R1", score=3e8)])
+    text = latex_of([row(score=1.68e8), row("R1", score=3e8)])
     assert r"$\mathbf{1.68 \cdot 10^{8}}$" in text
 
 
 def test_long_tables_are_cut():
     rows = [row(n_components=size) for size in range(1, 101)]
-    text = render_latex(small_table(), rows)
+    text = latex_of(rows)
     assert text.count(r"\begin{tabular}") == 3
     assert text.count(", continued}") == 2
     assert all(f"cloud & {size} &" in text for size in range(1, 101))

@@ -1,5 +1,6 @@
 import re
 import sys
+from collections import Counter
 from html.parser import HTMLParser
 
 import pytest
@@ -7,12 +8,23 @@ from makeshift import absent, small_table
 from sklearn.decomposition import PCA
 from staged import published, stage
 
-from robustpca.bench import Outcome, Table, collect, run, write_report
+from robustpca.bench import (
+    Outcome,
+    Table,
+    build_report,
+    collect,
+    read_rows,
+    render_latex,
+    render_markdown,
+    render_page,
+    render_terminal,
+    run,
+    write_report,
+)
 from robustpca.bench import page as page_module
-from robustpca.bench.figures import Figure, within
-from robustpca.bench.page import render_page
-from robustpca.bench.store import read_rows
-from robustpca.bench.text import render_summary
+from robustpca.bench import report as report_module
+from robustpca.bench import summary as summary_module
+from robustpca.bench.page import within
 
 pytest.importorskip("jinja2")
 
@@ -53,7 +65,7 @@ class Page(HTMLParser):
 def text():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Table, "targets", published)
-        yield render_page(*stage())
+        return render_page(build_report(*stage()))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +98,7 @@ def test_texts_are_escaped(text, page):
 
 
 def test_a_page_has_a_summary_of_each_table(page):
-    assert "staged 400 of 600 10 4 12 of 24 51 s gone, new" in page.text
+    assert "staged 400 of 600 10 4 12 of 24 51 s gone" in page.text
     assert "staged_figure 1000 of 1500 10 10 30 of 60" in page.text
 
 
@@ -109,7 +121,6 @@ def test_a_page_compares_with_published_values_and_says_how_parameters_were_chos
 def test_a_page_names_failures_and_what_lacks_with_what_to_do(text):
     assert "ValueError: &lt;b&gt;no luck&lt;/b&gt; today" in text
     assert "Run <code>robustpca data fetch gone</code>." in text
-    assert "This version of robustpca has no NewPCA." in text
     assert "The paper uses other data &amp; does not say which: x &lt; y." in text
 
 
@@ -120,16 +131,12 @@ def test_a_page_shows_pictures_curves_and_points(page):
     assert all(title in page.text for title in titles)
 
 
-def test_the_command_to_repeat_is_given_for_tables_of_this_library():
-    from robustpca.bench.tables import all_tables
-
+def test_the_command_to_repeat_is_given_for_tables_that_have_one():
     outcome = Outcome(level="quick")
-    assert "<code>robustpca bench digits --quick</code>" in render_page(
-        [all_tables()["digits"]], outcome
-    )
-    repeated = render_page([all_tables()["digits"].repeated(3)], outcome)
-    assert "<code>robustpca bench digits --quick --seeds 3</code>" in repeated
-    own = render_page([small_table()], outcome)
+    command = "robustpca bench small --quick"
+    report = build_report([small_table()], outcome, {"small": command})
+    assert f"<code>{command}</code>" in render_page(report)
+    own = render_page(build_report([small_table()], outcome))
     assert "robustpca bench small" not in own
     assert "<h1>Robust PCA: a comparison</h1>" in own
 
@@ -138,44 +145,41 @@ def test_pictures_that_do_not_fit_are_left_out_with_a_sentence(monkeypatch, text
     limit = len(text) - 60_000
     monkeypatch.setattr(page_module, "LIMIT", limit)
     monkeypatch.setattr(Table, "targets", published)
-    small = render_page(*stage())
+    small = render_page(build_report(*stage()))
     assert len(small.encode()) <= limit
     assert "further figures are left out, since the page would be larger than 10 MB" in small
     assert 0 < Page(small).tags.count("img") < 32
 
 
 def test_tables_share_the_room_for_figures():
-    def figures(*sizes):
-        found = [Figure("", (("", "x" * (size - 740)),)) for size in sizes]
-        assert [figure.size for figure in found] == list(sizes)
-        return found
-
-    kept, lost = within({"much": figures(*[1000] * 9), "little": figures(1000)}, 6000)
-    assert (len(kept["much"]), len(kept["little"])) == (5, 1)
-    assert lost == {"much": 4, "little": 0}
-    assert within({"one": figures(1000)}, 0) == ({"one": []}, {"one": 1})
+    assert within({"much": [1000] * 9, "little": [1000]}, 6000) == {
+        "much": [0, 1, 2, 3, 4],
+        "little": [0],
+    }
+    assert within({"one": [3000, 1000]}, 2000) == {"one": [1]}
+    assert within({"one": [1000]}, 0) == {"one": []}
 
 
 def test_files_are_complete_or_not_there(tmp_path, monkeypatch):
-    tables, outcome = stage()
-    page = write_report(tables, outcome, tmp_path / "new", tmp_path / "else" / "page.html")
+    report = build_report(*stage())
+    page = write_report(report, tmp_path / "new", tmp_path / "else" / "page.html")
     assert page == tmp_path / "else" / "page.html"
     names = {"staged.md", "staged.tex", "staged_figure.md", "staged_figure.tex", "summary.md"}
     assert {path.name for path in (tmp_path / "new").iterdir()} == names
     before = page.read_text("utf-8")
     monkeypatch.setattr(
-        "robustpca.bench.report.render_page", lambda *_: "\ud800"
+        "robustpca.bench.write.render_page", lambda *_: "\ud800"
     )  # cannot be written
     with pytest.raises(UnicodeEncodeError):
-        write_report(tables, outcome, tmp_path / "new", page)
+        write_report(report, tmp_path / "new", page)
     assert page.read_text("utf-8") == before
     assert [path.name for path in page.parent.iterdir()] == ["page.html"]
 
 
-def test_a_summary_has_a_line_for_each_table_and_each_claim():
-    lines = {
-        " ".join(line.split()) for line in render_summary(*stage()).splitlines() if "|" in line
-    }
+def test_a_summary_has_a_line_for_each_table_and_each_claim(monkeypatch):
+    monkeypatch.setattr(Table, "targets", published)
+    text = render_markdown(build_report(*stage()))["summary.md"]
+    lines = {" ".join(line.split()) for line in text.splitlines() if "|" in line}
     start = "| `staged` | Staged: error & time in 100 % of all_cases |"
     assert f"{start} 400 of 600 | 10 | 4 | 12 of 24 | gone |" in lines
     claim = "| `staged` | PCA is best on what is gone. | **not run** | - |"
@@ -184,15 +188,58 @@ def test_a_summary_has_a_line_for_each_table_and_each_claim():
 
 
 def test_the_same_rows_give_the_same_page():
-    assert render_page(*stage()) == render_page(*stage())
+    assert render_page(build_report(*stage())) == render_page(build_report(*stage()))
 
 
 def test_without_jinja2_the_texts_are_written_and_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(page_module, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"pip install 'robustpca\[report\]'"):
-        write_report(*stage(), tmp_path)
+        write_report(build_report(*stage()), tmp_path)
     assert (tmp_path / "staged.md").exists()
     assert not (tmp_path / "report.html").exists()
+
+
+def test_every_summary_is_computed_once_for_all_renderers(tmp_path, monkeypatch):
+    tables, outcome = stage()
+    calls = Counter()
+
+    def count(module, name, *parts):
+        function = getattr(module, name)
+
+        def counted(*args):
+            calls[name, *(str(args[index]) for index in parts)] += 1
+            return function(*args)
+
+        monkeypatch.setattr(module, name, counted)
+
+    count(report_module, "summarise")
+    count(report_module, "evaluate")
+    count(report_module, "chart", 2)
+    count(summary_module, "_entry", 1)
+    report = build_report(tables[:1], outcome)
+    entries = len(report.sections[0].blocks[0].entries)
+    once = {("summarise",): 1, ("evaluate",): 1}
+    for score in ("error", "seconds"):
+        once |= {("chart", score): 1, ("_entry", score): entries}
+    assert calls == once
+    write_report(report, tmp_path)
+    for render in (render_page, render_markdown, render_latex, render_terminal):
+        assert render(report)
+    assert calls == once
+
+
+def test_the_page_is_rendered_once(monkeypatch):
+    from jinja2 import Template
+
+    render, rendered = Template.render, []
+
+    def noted(template, *args, **kwargs):
+        rendered.append(template.name)
+        return render(template, *args, **kwargs)
+
+    monkeypatch.setattr(Template, "render", noted)
+    assert "<figure>" in render_page(build_report(*stage()))
+    assert rendered == ["report.html"]
 
 
 def test_a_report_takes_the_rows_of_its_level_and_counts_the_others(tmp_path):

@@ -9,8 +9,7 @@ import subprocess
 import pytest
 from staged import published, stage
 
-from robustpca.bench import Table
-from robustpca.bench.page import render_page
+from robustpca.bench import Table, build_report, render_page
 
 pytest.importorskip("jinja2")
 CHROMIUM = shutil.which("chromium")
@@ -89,7 +88,7 @@ def open_page(folder, text):
 def text():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Table, "targets", published)
-        return render_page(*stage())
+        return render_page(build_report(*stage()))
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from robustpca.datasets import (
 )
 from robustpca.datasets.catalogue import ENTRIES
 from robustpca.datasets.files import cache_folder, write
-from robustpca.testing import subspace_distance
+from robustpca.metrics import subspace_distance
 
 WITH_FILES = [name for name, entry in ENTRIES.items() if entry.files]
 MADE = [name for name, entry in ENTRIES.items() if entry.make is not None]

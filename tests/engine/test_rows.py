@@ -11,9 +11,9 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from robustpca import EPCA, PCAAN
+from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine import rows as engine
 from robustpca.engine.rows import ArrayRows, FileRows, SparseRows, as_dask, fold, lazy_rows
-from robustpca.testing import planted_subspace
 
 da = pytest.importorskip("dask.array")
 h5py = pytest.importorskip("h5py")
@@ -222,6 +222,19 @@ def test_bounds_depend_on_the_shape_alone_and_cover_every_row_once(monkeypatch):
         assert max(sizes) * 24 <= 1000 + 24
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_single_rows_and_blocks_are_centred(dtype, rng):
+    X = rng.normal(size=(50, 8)).astype(dtype) + dtype(5)
+    for rows in (ArrayRows(X), SparseRows(sparse.csr_matrix(X)), ArrayRows(X).median_centred()):
+        rows = rows.centred(X[3])
+        np.testing.assert_array_equal(rows.row(3), np.zeros(8))
+        np.testing.assert_allclose(rows.row(7), X[7].astype(float) - X[3], atol=1e-12)
+        np.testing.assert_allclose(rows.block(4, 9).dense(), X[4:9] - X[3], atol=1e-6)
+        exact = rows.precise()
+        assert exact.block(0, 2).dense().dtype == np.float64
+        assert exact.is_dense is rows.is_dense
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 13])
 def test_fold_adds_in_a_tree_of_fixed_shape(n):
     tree = fold([str(i) for i in range(n)], lambda a, b: f"({a}{b})")
@@ -251,7 +264,7 @@ def test_sums_hold_few_parts_at_a_time():
 
 def test_float32_sums_are_kept_in_double_precision(rng, small_blocks):
     X = (1e4 + rng.normal(size=(5000, 40))).astype(np.float32)
-    rows = ArrayRows(X).settled()
+    rows = ArrayRows(X).median_centred()
     total, gram = rows.sum("weighted_gram")
     exact = X.astype(np.float64) - rows.center
     assert total.dtype == gram.dtype == np.float64

@@ -1,21 +1,20 @@
-"""What a loop is told is above the threshold is what a full decomposition finds there."""
+"""Thresholding inside a loop gives what a full decomposition gives."""
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
 from robustpca.engine.svt import LowRank, SingularThreshold, lanes, spectral_norm
-from robustpca.engine.threads import Crew
-from robustpca.parts.entry_losses import singular_value_threshold
+from robustpca.engine.threads import ThreadPool
 
 # Tall, wide and square; with a short side that is decomposed whole, and with one that is not.
 SHAPES = [(300, 80), (80, 300), (150, 150), (60, 30), (30, 60), (500, 41), (1, 90), (90, 1)]
 
 
 @pytest.fixture
-def crew():
-    with Crew() as crew:
-        yield crew
+def pool():
+    with ThreadPool() as pool:
+        yield pool
 
 
 def planted(rng, shape, values, dtype=np.float64):
@@ -29,22 +28,28 @@ def with_a_gap(shape, rank, low=0.3):
     return np.r_[np.linspace(5, 2, rank), np.full(min(shape) - rank, low)]
 
 
-class Patient(SingularThreshold):
-    """One that is not let look again and again without end."""
+class Counted(SingularThreshold):
+    """Fails when it would multiply by the matrix without end."""
 
-    n_looks = 0
+    n_passes = 0
 
-    def look(self, A):
-        self.n_looks += 1
-        assert self.n_looks < 200, "looks for ever"
-        super().look(A)
+    def multiply(self, A):
+        self.n_passes += 1
+        assert self.n_passes < 200, "does not end"
+        super().multiply(A)
 
 
-def settled(A, threshold, crew, n_calls=8):
+def singular_value_threshold(A, threshold):
+    """Singular values lowered by the threshold, from a full decomposition."""
+    left, values, right = np.linalg.svd(A, full_matrices=False)
+    return (left * np.maximum(values - threshold, 0)) @ right
+
+
+def converged(A, threshold, pool, n_calls=8):
     """What a loop gets when its matrix does not change any more."""
-    shrink = Patient(A.shape, crew)
+    shrink = Counted(A.shape, pool)
     for _ in range(n_calls):
-        shrink.look(A)
+        shrink.multiply(A)
         low_rank = shrink.solve(A, threshold)
     return low_rank
 
@@ -54,9 +59,9 @@ def assert_thresholded(low_rank, A, threshold, atol):
     expected = singular_value_threshold(A.astype(np.float64), threshold)
     np.testing.assert_allclose(low_rank.dense(), expected, rtol=0, atol=atol)
     values = np.linalg.svd(A.astype(np.float64), compute_uv=False)
-    kept = values[values > threshold] - threshold
-    assert low_rank.rank == len(kept)
-    np.testing.assert_allclose(low_rank.values, kept, rtol=0, atol=atol)
+    lowered = values[values > threshold] - threshold
+    assert low_rank.rank == len(lowered)
+    np.testing.assert_allclose(low_rank.values, lowered, rtol=0, atol=atol)
     for factor in (low_rank.left / low_rank.values, low_rank.right.T):
         eye = np.eye(low_rank.rank)
         np.testing.assert_allclose(factor.T @ factor, eye, rtol=0, atol=max(10 * atol, 1e-12))
@@ -66,109 +71,109 @@ class TestSingularThreshold:
     @pytest.mark.parametrize("dtype", [np.float64, np.float32])
     @pytest.mark.parametrize("share", [0.0, 0.05, 0.15, 0.25, 0.5, 1.0])
     @pytest.mark.parametrize("shape", SHAPES, ids=str)
-    def test_finds_what_a_full_decomposition_finds(self, shape, share, dtype, crew, rng):
+    def test_finds_what_a_full_decomposition_finds(self, shape, share, dtype, pool, rng):
         A = planted(rng, shape, with_a_gap(shape, round(share * min(shape))), dtype)
-        low_rank = settled(A, 1.0, crew, n_calls=12)
+        low_rank = converged(A, 1.0, pool, n_calls=12)
         assert low_rank.left.dtype == low_rank.right.dtype == dtype
         assert low_rank.left.shape == (shape[0], low_rank.rank)
         assert_thresholded(low_rank, A, 1.0, 1e-10 if dtype == np.float64 else 2e-5)
 
     @pytest.mark.parametrize("shape", [(60, 30), (30, 60), (40, 40), (1, 90), (90, 1)], ids=str)
-    def test_a_small_side_is_right_at_the_first_call(self, shape, crew, rng):
+    def test_a_small_side_is_right_at_the_first_call(self, shape, pool, rng):
         A = planted(rng, shape, with_a_gap(shape, min(shape) // 2))
-        assert_thresholded(settled(A, 1.0, crew, n_calls=1), A, 1.0, 1e-12)
+        assert_thresholded(converged(A, 1.0, pool, n_calls=1), A, 1.0, 1e-12)
 
     @pytest.mark.parametrize("shape", [(300, 80), (80, 300)], ids=str)
-    def test_a_large_part_above_the_threshold_is_right_at_the_first_call(self, shape, crew, rng):
+    def test_a_large_part_above_the_threshold_is_right_at_the_first_call(self, shape, pool, rng):
         # All directions of the block are needed each time it grows, up to the Gram matrix.
         A = planted(rng, shape, with_a_gap(shape, 60))
-        assert_thresholded(settled(A, 1.0, crew, n_calls=1), A, 1.0, 1e-12)
+        assert_thresholded(converged(A, 1.0, pool, n_calls=1), A, 1.0, 1e-12)
 
     @pytest.mark.parametrize("seed", range(10))
     @pytest.mark.parametrize("shape", [(200, 100), (100, 200)], ids=str)
-    def test_misses_no_singular_value_above_a_gap(self, shape, seed, crew):
+    def test_misses_no_singular_value_above_a_gap(self, shape, seed, pool):
         rng = np.random.default_rng(seed)
         rank = int(rng.integers(1, 25))
         A = planted(rng, shape, with_a_gap(shape, rank, low=0.5))
-        assert settled(A, 1.0, crew, n_calls=4).rank == rank
+        assert converged(A, 1.0, pool, n_calls=4).rank == rank
 
-    def test_singular_values_that_are_close_to_each_other_are_all_found(self, crew, rng):
+    def test_singular_values_that_are_close_to_each_other_are_all_found(self, pool, rng):
         values = np.r_[np.full(12, 3.0), np.full(88, 0.2)]
         A = planted(rng, (150, 100), values)
-        assert_thresholded(settled(A, 1.0, crew), A, 1.0, 1e-9)
+        assert_thresholded(converged(A, 1.0, pool), A, 1.0, 1e-9)
 
-    def test_singular_values_of_very_different_size_are_all_found(self, crew, rng):
+    def test_singular_values_of_very_different_size_are_all_found(self, pool, rng):
         values = np.r_[1e6, 1e3, 50.0, 3.0, 2.0, np.full(95, 0.1)]
         A = planted(rng, (150, 100), values)
-        assert_thresholded(settled(A, 1.0, crew), A, 1.0, 1e-6)
+        assert_thresholded(converged(A, 1.0, pool), A, 1.0, 1e-6)
 
     @pytest.mark.parametrize("shape", [(200, 100), (100, 200)], ids=str)
-    def test_stays_accurate_while_the_matrix_changes_slowly(self, shape, crew, rng):
+    def test_stays_accurate_while_the_matrix_changes_slowly(self, shape, pool, rng):
         A = planted(rng, shape, with_a_gap(shape, 10))
         drift = planted(rng, shape, np.full(100, 0.002))
-        shrink = SingularThreshold(shape, crew)
+        shrink = SingularThreshold(shape, pool)
         for call in range(40):
             A = A + drift
-            shrink.look(A)
+            shrink.multiply(A)
             low_rank = shrink.solve(A, 1.0)
             if call >= 5:
                 expected = singular_value_threshold(A, 1.0)
                 assert np.linalg.norm(low_rank.dense() - expected) < 0.01
 
     @pytest.mark.parametrize("shape", [(200, 100), (100, 200)], ids=str)
-    def test_a_direction_that_appears_later_is_found(self, shape, crew, rng):
+    def test_a_direction_that_appears_later_is_found(self, shape, pool, rng):
         left, right = (np.linalg.qr(rng.normal(size=(n, 20)))[0] for n in shape)
         values = np.r_[np.linspace(5, 2, 8), np.full(12, 0.1)]
-        shrink = SingularThreshold(shape, crew)
+        shrink = SingularThreshold(shape, pool)
         ranks = []
         for call in range(30):
             # The weakest direction of all rises to the top.
             values[-1] = 0.1 + 0.2 * call
             A = (left * values) @ right.T
-            shrink.look(A)
+            shrink.multiply(A)
             ranks.append(shrink.solve(A, 1.0).rank)
         assert ranks[4] == 8
         assert ranks[-1] == 9
         # It is above the threshold from the fifth call on.
         assert ranks.index(9) <= 8
 
-    def test_goes_to_the_gram_matrix_and_back_as_the_rank_grows_and_falls(self, crew, rng):
+    def test_goes_to_the_gram_matrix_and_back_as_the_rank_grows_and_falls(self, pool, rng):
         left, right = (np.linalg.qr(rng.normal(size=(n, 100)))[0] for n in (200, 100))
-        shrink = SingularThreshold((200, 100), crew)
+        shrink = SingularThreshold((200, 100), pool)
         whole = []
         for rank in (5, 40, 90, 40, 5, 5, 5, 5, 5, 5):
             A = (left * with_a_gap((200, 100), rank)) @ right.T
-            shrink.look(A)
+            shrink.multiply(A)
             assert shrink.solve(A, 1.0).rank == rank
             whole.append(shrink.block is None)
         assert whole[2]
         assert not whole[-1]
-        shrink.look(A)
+        shrink.multiply(A)
         assert_thresholded(shrink.solve(A, 1.0), A, 1.0, 1e-7)
 
-    def test_a_threshold_above_all_singular_values_leaves_nothing(self, crew, rng):
+    def test_a_threshold_above_all_singular_values_leaves_nothing(self, pool, rng):
         for shape in SHAPES:
-            low_rank = settled(planted(rng, shape, with_a_gap(shape, 0)), 1.0, crew, n_calls=2)
+            low_rank = converged(planted(rng, shape, with_a_gap(shape, 0)), 1.0, pool, n_calls=2)
             assert low_rank.rank == 0
             np.testing.assert_array_equal(low_rank.dense(), np.zeros(shape))
 
-    def test_the_matrix_is_not_changed(self, crew, rng):
+    def test_the_matrix_is_not_changed(self, pool, rng):
         for shape in SHAPES:
             A = rng.normal(size=shape)
             A.flags.writeable = False
             before = A.copy()
-            settled(A, 3.0, crew, n_calls=2)
+            converged(A, 3.0, pool, n_calls=2)
             np.testing.assert_array_equal(A, before)
 
-    def test_tiles_may_be_seen_one_by_one_in_any_order(self, crew, rng):
+    def test_tiles_may_be_multiplied_one_by_one_in_any_order(self, pool, rng):
         A = planted(rng, (500, 60), with_a_gap((500, 60), 5))
-        forward, backward = (SingularThreshold(A.shape, crew) for _ in range(2))
+        forward, backward = (SingularThreshold(A.shape, pool) for _ in range(2))
         for _ in range(6):
-            forward.look(A)
-            backward.begin(A.dtype)
+            forward.multiply(A)
+            backward.start_pass(A.dtype)
             for lane in reversed(range(len(backward.lanes))):
                 for place in reversed(backward.lanes[lane]):
-                    backward.see(lane, place, A[place])
+                    backward.multiply_tile(lane, place, A[place])
             found, same = (shrink.solve(A, 1.0) for shrink in (forward, backward))
         np.testing.assert_allclose(found.dense(), same.dense(), rtol=0, atol=1e-12)
 
@@ -178,8 +183,8 @@ class TestSingularThreshold:
         A = planted(rng, shape, with_a_gap(shape, rank))
         found = []
         for n_threads in (1, 2, 4):
-            with threadpool_limits(n_threads, user_api="blas"), Crew() as crew:
-                found.append(settled(A, 1.0, crew, n_calls=3))
+            with threadpool_limits(n_threads, user_api="blas"), ThreadPool() as pool:
+                found.append(converged(A, 1.0, pool, n_calls=3))
         for other in found[1:]:
             np.testing.assert_array_equal(other.left, found[0].left)
             np.testing.assert_array_equal(other.right, found[0].right)
@@ -205,13 +210,13 @@ class TestDependentImages:
         for kind in self.KINDS.values():
             for dtype, accuracy in ((np.float64, 1e-12), (np.float32, 3e-6)):
                 A = kind(rng).astype(dtype)
-                with Crew() as crew:
+                with ThreadPool() as pool:
                     for B in (A, np.ascontiguousarray(A.T)):
-                        low_rank = settled(B, 0.5, crew)
+                        low_rank = converged(B, 0.5, pool)
                         assert_thresholded(low_rank, B, 0.5, accuracy * np.linalg.norm(B))
 
     @pytest.mark.parametrize(("dtype", "accuracy"), [(np.float64, 1e-12), (np.float32, 1e-5)])
-    def test_a_matrix_of_low_rank_stays_so_call_after_call(self, dtype, accuracy, crew):
+    def test_a_matrix_of_low_rank_stays_so_call_after_call(self, dtype, accuracy, pool):
         for seed in range(3):
             for shape in [(100, 100), (300, 200), (45, 500)]:
                 rng = np.random.default_rng(seed)
@@ -219,26 +224,26 @@ class TestDependentImages:
                 A = (left @ rng.integers(-3, 4, size=(2, shape[1]))).astype(dtype)
                 size = np.linalg.norm(A, 2)
                 expected = singular_value_threshold(A.astype(np.float64), 0.1 * size)
-                shrink = Patient(shape, crew)
+                shrink = Counted(shape, pool)
                 for _ in range(10):
-                    shrink.look(A)
+                    shrink.multiply(A)
                     found = shrink.solve(A, 0.1 * size).dense()
                     assert np.linalg.norm(found - expected) < accuracy * size
 
     @pytest.mark.parametrize("dtype", [np.float64, np.float32])
     @pytest.mark.parametrize("shape", [(100, 60), (60, 100)], ids=str)
-    def test_the_zero_matrix(self, shape, dtype, crew):
-        assert settled(np.zeros(shape, dtype), 1.0, crew).rank == 0
+    def test_the_zero_matrix(self, shape, dtype, pool):
+        assert converged(np.zeros(shape, dtype), 1.0, pool).rank == 0
 
     @pytest.mark.parametrize("shape", [(30, 20), (1, 1), (1, 90), (90, 1)], ids=str)
-    def test_a_small_zero_matrix(self, shape, crew):
-        assert settled(np.zeros(shape), 1.0, crew).rank == 0
+    def test_a_small_zero_matrix(self, shape, pool):
+        assert converged(np.zeros(shape), 1.0, pool).rank == 0
 
-    def test_goes_on_after_the_matrix_was_zero(self, crew, rng):
+    def test_goes_on_after_the_matrix_was_zero(self, pool, rng):
         A = planted(rng, (100, 60), with_a_gap((100, 60), 5))
-        shrink = Patient(A.shape, crew)
+        shrink = Counted(A.shape, pool)
         for B in (A, np.zeros_like(A), *[A] * 10):
-            shrink.look(B)
+            shrink.multiply(B)
             low_rank = shrink.solve(B, 1.0)
         assert_thresholded(low_rank, A, 1.0, 1e-8)
 
@@ -246,37 +251,37 @@ class TestDependentImages:
 class TestTop:
     @pytest.mark.parametrize("dtype", [np.float64, np.float32])
     @pytest.mark.parametrize("shape", SHAPES, ids=str)
-    def test_is_the_best_approximation_of_that_rank(self, shape, dtype, crew, rng):
+    def test_is_the_best_approximation_of_that_rank(self, shape, dtype, pool, rng):
         rank = min(4, *shape)
         A = planted(rng, shape, with_a_gap(shape, rank, low=0.1), dtype)
-        found = SingularThreshold(shape, crew).top(A, rank)
+        found = SingularThreshold(shape, pool).top(A, rank)
         left, values, right = np.linalg.svd(A.astype(np.float64), full_matrices=False)
         best = (left[:, :rank] * values[:rank]) @ right[:rank]
         assert found.left.dtype == found.right.dtype == dtype
         np.testing.assert_allclose(found.dense(), best, rtol=0, atol=1e-4)
         np.testing.assert_allclose(found.values, values[:rank], rtol=1e-5)
 
-    def test_more_steps_bring_it_nearer(self, crew, rng):
+    def test_more_steps_bring_it_nearer(self, pool, rng):
         A = planted(rng, (150, 100), with_a_gap((150, 100), 5, low=0.5))
         left, values, right = np.linalg.svd(A, full_matrices=False)
         best = (left[:, :5] * values[:5]) @ right[:5]
         errors = [
-            np.linalg.norm(SingularThreshold(A.shape, crew).top(A, 5, n_steps).dense() - best)
+            np.linalg.norm(SingularThreshold(A.shape, pool).top(A, 5, n_steps).dense() - best)
             for n_steps in (2, 5, 12)
         ]
         assert errors[0] > errors[1] > errors[2]
         assert errors[2] < 1e-6
 
-    def test_the_full_rank_is_the_matrix(self, crew, rng):
+    def test_the_full_rank_is_the_matrix(self, pool, rng):
         for shape in [(9, 5), (5, 9), (90, 50)]:
             A = rng.normal(size=shape)
-            found = SingularThreshold(shape, crew).top(A, min(shape))
+            found = SingularThreshold(shape, pool).top(A, min(shape))
             np.testing.assert_allclose(found.dense(), A, rtol=0, atol=1e-9)
 
 
 class TestLowRank:
     @pytest.fixture
-    def pair(self, crew, rng):
+    def pair(self, pool, rng):
         matrices = [planted(rng, (70, 50), values) for values in ([5.0, 3.0, 1.0], [4.0, 4.0])]
         return [LowRank(*factors(A)) for A in matrices]
 
@@ -330,65 +335,65 @@ def factors(A):
 class TestSpectralNorm:
     @pytest.mark.parametrize("seed", range(5))
     @pytest.mark.parametrize("shape", [(200, 120), (120, 200), (60, 60)], ids=str)
-    def test_of_noise_is_right_to_a_few_percent_and_never_too_large(self, shape, seed, crew):
+    def test_of_noise_is_right_to_a_few_percent_and_never_too_large(self, shape, seed, pool):
         # The largest singular values of noise are as close to each other as can be.
         A = np.random.default_rng(seed).normal(size=shape)
         exact = np.linalg.norm(A, 2)
-        assert 0.95 * exact < spectral_norm(A, crew) <= exact * (1 + 1e-12)
-        assert spectral_norm(A, crew, n_steps=60) == pytest.approx(exact, rel=1e-6)
+        assert 0.95 * exact < spectral_norm(A, pool) <= exact * (1 + 1e-12)
+        assert spectral_norm(A, pool, n_steps=60) == pytest.approx(exact, rel=1e-6)
 
     @pytest.mark.parametrize("shape", [(9, 5), (5, 9), (1, 7), (7, 1), (1, 1), (12, 12)], ids=str)
-    def test_of_a_small_matrix_is_exact(self, shape, crew, rng):
+    def test_of_a_small_matrix_is_exact(self, shape, pool, rng):
         A = rng.normal(size=shape)
-        assert spectral_norm(A, crew) == pytest.approx(np.linalg.norm(A, 2), rel=1e-10)
+        assert spectral_norm(A, pool) == pytest.approx(np.linalg.norm(A, 2), rel=1e-10)
 
     @pytest.mark.parametrize("seed", range(5))
     @pytest.mark.parametrize("rank", [1, 2, 5, 10])
-    def test_of_a_matrix_of_low_rank_is_exact(self, rank, seed, crew):
+    def test_of_a_matrix_of_low_rank_is_exact(self, rank, seed, pool):
         rng = np.random.default_rng(seed)
         A = rng.normal(size=(150, rank)) @ rng.normal(size=(rank, 100))
-        assert spectral_norm(A, crew) == pytest.approx(np.linalg.norm(A, 2), rel=1e-10)
+        assert spectral_norm(A, pool) == pytest.approx(np.linalg.norm(A, 2), rel=1e-10)
 
     @pytest.mark.parametrize("low", [0.5, 0.9])
-    def test_of_a_matrix_with_a_gap_has_many_digits(self, low, crew, rng):
+    def test_of_a_matrix_with_a_gap_has_many_digits(self, low, pool, rng):
         A = planted(rng, (150, 100), np.r_[np.ones(5), np.linspace(0, low, 95)])
-        assert spectral_norm(A, crew) == pytest.approx(1, rel=1e-4 if low == 0.9 else 1e-9)
+        assert spectral_norm(A, pool) == pytest.approx(1, rel=1e-4 if low == 0.9 else 1e-9)
 
-    def test_counts_missing_entries_as_zero(self, crew, rng):
+    def test_counts_missing_entries_as_zero(self, pool, rng):
         A = rng.normal(size=(150, 2)) @ rng.normal(size=(2, 100))
         A[rng.random(A.shape) < 0.3] = np.nan
         A[7], A[:, 9] = np.nan, np.nan
         before = A.copy()
         exact = np.linalg.norm(np.nan_to_num(A), 2)
-        assert spectral_norm(A, crew) == pytest.approx(exact, rel=1e-3)
+        assert spectral_norm(A, pool) == pytest.approx(exact, rel=1e-3)
         np.testing.assert_array_equal(A, before)
 
-    def test_of_no_entry_at_all_is_zero(self, crew):
+    def test_of_no_entry_at_all_is_zero(self, pool):
         for A in (np.zeros((9, 5)), np.zeros((100, 60)), np.full((100, 60), np.nan)):
-            assert spectral_norm(A, crew) == 0
+            assert spectral_norm(A, pool) == 0
 
     @pytest.mark.parametrize("scale", [1e5, 1e50])
-    def test_has_the_unit_of_the_matrix(self, scale, crew, rng):
+    def test_has_the_unit_of_the_matrix(self, scale, pool, rng):
         A = planted(rng, (150, 100), np.linspace(1, 0, 100))
-        expected = scale * spectral_norm(A, crew)
-        assert spectral_norm(scale * A, crew) == pytest.approx(expected, rel=1e-6)
+        expected = scale * spectral_norm(A, pool)
+        assert spectral_norm(scale * A, pool) == pytest.approx(expected, rel=1e-6)
 
     @pytest.mark.parametrize("scale", [1e-5, 1e-8, 1e-50])
-    def test_has_the_unit_of_the_matrix_when_it_is_small(self, scale, crew, rng):
+    def test_has_the_unit_of_the_matrix_when_it_is_small(self, scale, pool, rng):
         A = planted(rng, (150, 100), np.linspace(1, 0, 100))
-        assert spectral_norm(scale * A, crew) == pytest.approx(scale, rel=1e-2, abs=0)
+        assert spectral_norm(scale * A, pool) == pytest.approx(scale, rel=1e-2, abs=0)
 
-    def test_in_single_precision(self, crew, rng):
+    def test_in_single_precision(self, pool, rng):
         A = planted(rng, (150, 100), np.linspace(1, 0, 100), np.float32)
-        expected = spectral_norm(A.astype(np.float64), crew)
-        assert spectral_norm(A, crew) == pytest.approx(expected, rel=1e-5)
+        expected = spectral_norm(A.astype(np.float64), pool)
+        assert spectral_norm(A, pool) == pytest.approx(expected, rel=1e-5)
 
     def test_the_number_of_threads_changes_nothing(self, rng):
         A = rng.normal(size=(301, 100))
         found = set()
         for n_threads in (1, 2, 4):
-            with threadpool_limits(n_threads, user_api="blas"), Crew() as crew:
-                found.add(spectral_norm(A, crew))
+            with threadpool_limits(n_threads, user_api="blas"), ThreadPool() as pool:
+                found.add(spectral_norm(A, pool))
         assert len(found) == 1
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import OpenBLASController, threadpool_info, threadpool_limits
 
-from robustpca.engine.threads import Crew, OneBlasThread, compiled, in_order, one_blas_thread
+from robustpca.engine.threads import OneBlasThread, ThreadPool, compiled, in_order, one_blas_thread
 from robustpca.solvers.altproj import accept
 
 
@@ -29,11 +29,11 @@ def two_blas_threads():
 
 
 @pytest.mark.usefixtures("two_blas_threads")
-class TestCrew:
+class TestThreadPool:
     @pytest.mark.parametrize("n_threads", [1, 2, 4])
     def test_is_as_large_as_blas_may_be(self, n_threads):
-        with threadpool_limits(n_threads, user_api="blas"), Crew() as crew:
-            assert crew.size == n_threads
+        with threadpool_limits(n_threads, user_api="blas"), ThreadPool() as pool:
+            assert pool.size == n_threads
             assert set(blas_threads()) == {1}
 
     @pytest.mark.parametrize("n_threads", [1, 2, 4])
@@ -42,27 +42,27 @@ class TestCrew:
             time.sleep(0.001 * (7 - job % 8))  # earlier jobs take longer
             return job**2
 
-        with threadpool_limits(n_threads, user_api="blas"), Crew() as crew:
-            assert crew.each(work, range(40)) == [job**2 for job in range(40)]
-            assert crew.each(work, iter([3, 1, 2])) == [9, 1, 4]
-            assert crew.each(work, []) == []
+        with threadpool_limits(n_threads, user_api="blas"), ThreadPool() as pool:
+            assert pool.map(work, range(40)) == [job**2 for job in range(40)]
+            assert pool.map(work, iter([3, 1, 2])) == [9, 1, 4]
+            assert pool.map(work, []) == []
 
     def test_several_threads_work_at_the_same_time(self):
         # Each waits for the other, so one alone would never get done.
         meeting = threading.Barrier(2, timeout=20)
-        with Crew() as crew:
-            places = crew.each(lambda _: meeting.wait(), range(2))
+        with ThreadPool() as pool:
+            places = pool.map(lambda _: meeting.wait(), range(2))
         assert sorted(places) == [0, 1]
 
     def test_one_thread_works_in_the_thread_that_asks(self):
-        with threadpool_limits(1, user_api="blas"), Crew() as crew:
-            assert crew.each(lambda _: threading.get_ident(), range(3)) == 3 * [
+        with threadpool_limits(1, user_api="blas"), ThreadPool() as pool:
+            assert pool.map(lambda _: threading.get_ident(), range(3)) == 3 * [
                 threading.get_ident()
             ]
 
     def test_jobs_see_a_blas_of_one_thread(self):
-        with Crew() as crew:
-            assert crew.each(lambda _: set(blas_threads()), range(4)) == 4 * [{1}]
+        with ThreadPool() as pool:
+            assert pool.map(lambda _: set(blas_threads()), range(4)) == 4 * [{1}]
 
     @pytest.mark.parametrize("n_threads", [1, 2])
     def test_an_exception_of_a_job_comes_through(self, n_threads):
@@ -72,19 +72,19 @@ class TestCrew:
             return job
 
         with threadpool_limits(n_threads, user_api="blas"):
-            with pytest.raises(ValueError, match="third"), Crew() as crew:
-                crew.each(work, range(8))
+            with pytest.raises(ValueError, match="third"), ThreadPool() as pool:
+                pool.map(work, range(8))
             assert set(blas_threads()) == {n_threads}
 
     def test_goes_on_after_an_exception_of_a_job(self):
-        with Crew() as crew:
+        with ThreadPool() as pool:
             with pytest.raises(ZeroDivisionError):
-                crew.each(lambda job: 1 // job, [1, 0, 2])
-            assert crew.each(lambda job: 6 // job, [1, 2, 3]) == [6, 3, 2]
+                pool.map(lambda job: 1 // job, [1, 0, 2])
+            assert pool.map(lambda job: 6 // job, [1, 2, 3]) == [6, 3, 2]
 
     def test_limits_are_restored_after_an_exception_between_jobs(self):
         def interrupted():
-            with Crew():
+            with ThreadPool():
                 assert set(blas_threads()) == {1}
                 raise KeyboardInterrupt
 
@@ -93,33 +93,33 @@ class TestCrew:
         assert set(blas_threads()) == {2}
 
     def test_one_within_another_is_as_large_and_restores_nothing(self):
-        with Crew() as outer:
-            with Crew() as inner:
+        with ThreadPool() as outer:
+            with ThreadPool() as inner:
                 assert inner.size == outer.size == 2
-                assert inner.each(abs, [-1, -2]) == [1, 2]
+                assert inner.map(abs, [-1, -2]) == [1, 2]
             assert set(blas_threads()) == {1}
-            assert outer.each(abs, [-3]) == [3]
+            assert outer.map(abs, [-3]) == [3]
         assert set(blas_threads()) == {2}
 
-    def test_jobs_may_have_crews_of_their_own(self):
+    def test_jobs_may_have_pools_of_their_own(self):
         def work(job):
-            with Crew() as crew:
-                return sum(crew.each(lambda step: job * step, range(5)))
+            with ThreadPool() as pool:
+                return sum(pool.map(lambda step: job * step, range(5)))
 
-        with Crew() as crew:
-            assert crew.each(work, range(6)) == [10 * job for job in range(6)]
+        with ThreadPool() as pool:
+            assert pool.map(work, range(6)) == [10 * job for job in range(6)]
         assert set(blas_threads()) == {2}
 
     def test_may_be_entered_again(self):
-        crew = Crew()
+        pool = ThreadPool()
         for _ in range(2):
-            with crew:
-                assert crew.each(abs, [-1, -2]) == [1, 2]
+            with pool:
+                assert pool.map(abs, [-1, -2]) == [1, 2]
 
     def test_leaves_no_thread_behind(self):
         before = threading.active_count()
-        with Crew() as crew:
-            crew.each(abs, range(50))
+        with ThreadPool() as pool:
+            pool.map(abs, range(50))
         assert threading.active_count() == before
 
 
@@ -138,8 +138,8 @@ class TestOneBlasThread:
                     assert set(blas_threads()) == {1}
             return True
 
-        with Crew() as crew:
-            assert all(crew.each(work, range(4)))
+        with ThreadPool() as pool:
+            assert all(pool.map(work, range(4)))
 
 
 def nobody_holds_blas():
@@ -249,9 +249,9 @@ class TestCompiled:
         expected = L.copy()
         total = accept(X, expected, 0.5)
         found = L.copy()
-        with Crew() as crew:
+        with ThreadPool() as pool:
             places = [slice(at, at + 50) for at in range(0, 400, 50)]
-            parts = crew.each(lambda p: compiled(accept)(X[p], found[p], 0.5), places)
+            parts = pool.map(lambda p: compiled(accept)(X[p], found[p], 0.5), places)
         np.testing.assert_array_equal(found, expected)
         assert sum(parts) == pytest.approx(total, rel=1e-12)
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from threadpoolctl import threadpool_limits
 
-from robustpca.engine.threads import Crew
+from robustpca.engine.threads import ThreadPool
 from robustpca.engine.trimmed_means import TrimmedMeans
 
 VALUES = {
@@ -37,8 +37,8 @@ def test_equal_those_of_scipy_as_the_signs_change(kind, dtype, trim, rng):
     for n in (1, 2, 3, 64, 257, 1000, 4003):
         A = np.ascontiguousarray(VALUES[kind](rng, (5, n)), dtype)
         signs = rng.choice([-1.0, 1.0], n)
-        with Crew() as crew:
-            means = TrimmedMeans(A, trim, crew)
+        with ThreadPool() as pool:
+            means = TrimmedMeans(A, trim, pool)
             # All signs are new, none is, a few are, most are.
             for share in (0.0, 0.0, 0.002, 0.01, 0.9, 0.02):
                 signs[rng.random(n) < share] *= -1
@@ -52,8 +52,8 @@ def test_equal_those_of_scipy_as_the_signs_change(kind, dtype, trim, rng):
 
 def test_equal_values_are_their_own_mean_to_the_last_digit():
     A = np.repeat(np.array([[0.1], [1e8 + 0.1], [-0.3]]), 997, axis=1)
-    with Crew() as crew:
-        means = TrimmedMeans(A, 0.2, crew)
+    with ThreadPool() as pool:
+        means = TrimmedMeans(A, 0.2, pool)
         for _ in range(3):
             assert_array_equal(means(np.ones(997)), A[:, 0])
 
@@ -62,8 +62,8 @@ def test_do_not_depend_on_the_number_of_threads(rng):
     A, signs = rng.normal(size=(50, 3000)), rng.choice([-1.0, 1.0], 3000)
     found = []
     for n_threads in (1, 2):
-        with threadpool_limits(n_threads), Crew() as crew:
-            means = TrimmedMeans(A, 0.25, crew)
+        with threadpool_limits(n_threads), ThreadPool() as pool:
+            means = TrimmedMeans(A, 0.25, pool)
             found.append([means(signs), means(-signs)])
     assert_array_equal(found[0], found[1])
     assert_allclose(found[0][0], -found[0][1], rtol=1e-12)
@@ -72,8 +72,8 @@ def test_do_not_depend_on_the_number_of_threads(rng):
 def test_the_bands_follow_the_thresholds_so_that_few_values_are_looked_at(rng):
     A = rng.normal(size=(4, 20000))
     signs = rng.choice([-1.0, 1.0], 20000)
-    with Crew() as crew:
-        means = TrimmedMeans(A, 0.25, crew)
+    with ThreadPool() as pool:
+        means = TrimmedMeans(A, 0.25, pool)
         for _ in range(3):
             signs[rng.integers(20000, size=20)] *= -1
             means(signs)

@@ -4,7 +4,8 @@ import numpy as np
 from scipy import linalg
 
 from robustpca import EPCA, PCAAN, PCAOM, R1PCA, ReweightedPCA
-from robustpca.testing import planted_subspace, subspace_distance
+from robustpca.datasets.synthetic import planted_subspace
+from robustpca.metrics import subspace_distance
 
 METHODS = [PCAOM, R1PCA, PCAAN, EPCA, ReweightedPCA]
 

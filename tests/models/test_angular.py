@@ -1,4 +1,4 @@
-"""The angular chapter: planted truths, the paper's claims, invariances, odd input."""
+"""Angular embedding: planted truths, the paper's claims, invariances, odd input."""
 
 import numpy as np
 import pytest
@@ -6,11 +6,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from robustpca import AngularEmbedding
+from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine import rows
 from robustpca.engine.rows import ArrayRows, as_dask
+from robustpca.metrics import subspace_distance
 from robustpca.parts.centers import geometric_median, remaining_force
 from robustpca.solvers import angular
-from robustpca.testing import planted_subspace, subspace_distance
 
 SOLVERS = ["exact", "randomized"]
 SHAPES = {"few features": (200, 8), "tall": (400, 90), "wide": (60, 500), "square": (150, 150)}
@@ -33,7 +34,7 @@ def noisy_planted(shape, seed=1):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_median_saves_what_the_mean_loses(solver, seed):
-    # The far cluster pulls the mean out of the data, and from there all rows look alike.
+    # The far cluster pulls the mean out of the data, and from there all rows have one direction.
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(300, 80)) * 0.1
     X[:, 0] += 3 * rng.normal(size=300)

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from robustpca.models.base import ObliqueModel
-from robustpca.testing import planted_subspace
+from robustpca.datasets.synthetic import planted_subspace
+from robustpca.engine.progress import ClosedForm
+from robustpca.models.base import Fit, ObliqueModel, Subspace
 
 
 class Planted(ObliqueModel):
@@ -20,18 +21,16 @@ class Planted(ObliqueModel):
         basis = np.linalg.qr(self.loadings.T)[0]
         codes = (X - mean) @ basis
         residuals = np.sum((X - mean - codes @ basis.T) ** 2, axis=1)
-        self._keep(
+        subspace = Subspace.of(
             rows,
             mean,
             self.loadings,
             residuals=residuals,
-            sample_weights=np.ones(len(X)),
             variances=codes.var(axis=0),
             total=X.var(axis=0).sum(),
             floor=0.0,
         )
-        self.loadings_ = self.loadings
-        self.converged_ = True
+        return Fit({"loadings_": self.loadings}, subspace, ClosedForm(np.zeros(1)))
 
 
 @pytest.fixture(name="fitted")

@@ -14,6 +14,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
 from robustpca import GLRAM, PCAOM, R2DPCA, ReweightedBilinear, ReweightedPCA
+from robustpca.metrics import subspace_distance
 from robustpca.parts.losses import (
     CappedLoss,
     CauchyLoss,
@@ -23,7 +24,6 @@ from robustpca.parts.losses import (
     SquaredLoss,
 )
 from robustpca.parts.weightings import AdaptiveNeighbors, CoRobust, Uniform
-from robustpca.testing import subspace_distance
 
 SHAPE, RANKS = (12, 9), (3, 2)
 METHODS = [GLRAM, R2DPCA, ReweightedBilinear]

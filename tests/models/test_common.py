@@ -18,12 +18,10 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import robustpca
 from robustpca import Reweighted
-from robustpca.testing import (
-    all_estimators,
-    all_methods,
-    planted_subspace,
-    subspace_distance,
-)
+from robustpca.datasets.synthetic import planted_subspace
+from robustpca.engine.rows import ArrayRows
+from robustpca.metrics import subspace_distance
+from robustpca.models import all_estimators, all_methods
 
 METHODS = all_methods()
 ITERATIVE = [name for name, method in METHODS.items() if "max_iter" in method().get_params()]
@@ -390,3 +388,22 @@ def test_new_rows_of_another_width_are_refused_with_the_numbers(name, X):
         ValueError, match=rf"takes scores of shape \(n_samples, {model.n_components_}\)"
     ):
         model.inverse_transform(X)
+
+
+def test_methods_by_blocks_never_ask_for_all_rows_and_the_others_do(X, monkeypatch):
+    class AskedForAllError(Exception):
+        pass
+
+    def whole(rows):
+        raise AskedForAllError
+
+    monkeypatch.setattr(ArrayRows, "whole", whole)
+    asked = set()
+    for name in METHODS:
+        try:
+            make(name).fit(X)
+        except AskedForAllError:
+            asked.add(name)
+    others = {name for name, method in METHODS.items() if not method._by_blocks}
+    # Trimmed means take the rows feature by feature, but all of them.
+    assert asked == others - {"GrassmannAverage"}

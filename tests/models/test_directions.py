@@ -1,4 +1,4 @@
-"""The directions chapter: enumeration, special cases, planted truths, odd input."""
+"""Directions of far-reaching scores: enumeration, special cases, planted truths, odd input."""
 
 import itertools
 import warnings
@@ -12,10 +12,11 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
 from robustpca import EMPCA, L1PCA, RSPCA, GrassmannAverage, LpPCA
+from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine.rows import ArrayRows
+from robustpca.metrics import subspace_distance
 from robustpca.parts.centers import CENTERS
 from robustpca.solvers import directions
-from robustpca.testing import planted_subspace, subspace_distance
 
 POWERS = [1.0, 1.2, 1.5, 2.0, 3.0]
 ALL = {
@@ -267,8 +268,9 @@ def test_going_round_in_circles_ends_with_a_warning(rng, monkeypatch):
         return np.array([np.cos(angle), np.sin(angle)])
 
     monkeypatch.setattr(directions.TrimmedMeans, "__call__", circling)
-    with pytest.warns(ConvergenceWarning, match="went round in circles.*Lower trim"):
+    with pytest.warns(ConvergenceWarning, match="went round in circles.*Lower trim") as caught:
         model = GrassmannAverage(1, center="mean").fit(X)
+    assert caught[0].filename == __file__
     assert not model.converged_
     assert model.n_iter_ < 10
 

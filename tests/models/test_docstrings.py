@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import robustpca
-from robustpca.testing import all_estimators
+from robustpca.models import all_estimators
 
 ESTIMATORS = all_estimators()
 SOURCE = Path(robustpca.__file__).parent

@@ -12,9 +12,9 @@ from sklearn.manifold import spectral_embedding
 from sklearn.metrics import adjusted_rand_score
 
 from robustpca import LaplacianEigenmaps, NCut
+from robustpca.metrics import subspace_distance
 from robustpca.parts.graphs import knn_graph, laplacian
 from robustpca.solvers import eigenvectors as spectral
-from robustpca.testing import subspace_distance
 
 SHAPES = {
     "moons": lambda: make_moons(300, noise=0.06, random_state=0),
@@ -84,8 +84,11 @@ def test_later_changes_of_the_data_do_not_reach_the_model(X):
 
 def test_separate_parts_are_told_apart_with_a_warning(rng):
     X = np.vstack([rng.normal(size=(30, 2)), rng.normal(size=(40, 2)) + 100])
-    with pytest.warns(UserWarning, match=r"falls into 2 connected parts, and the first 1 coord"):
+    told = r"falls into 2 connected parts, and the first 1 coord"
+    with pytest.warns(UserWarning, match=told) as caught:
         model = LaplacianEigenmaps(2).fit(X)
+    # The warning points at the call, not into the library.
+    assert caught[0].filename == __file__
     assert model.n_connected_components_ == 2
     assert model.eigenvalues_[0] == 0 < model.eigenvalues_[1]
     first = model.embedding_[:, 0]

@@ -9,12 +9,13 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsTransformer
 
 from robustpca import GLPCA, MMF, RGLPCA
+from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine.rows import ArrayRows
+from robustpca.metrics import subspace_distance
 from robustpca.parts.centers import geometric_median
 from robustpca.parts.graphs import knn_graph, laplacian
 from robustpca.solvers import eigenvectors as spectral
 from robustpca.solvers.eigenvectors import graph_embedding, graph_weight, roughness
-from robustpca.testing import planted_subspace, subspace_distance
 
 METHODS = [GLPCA, RGLPCA, MMF]
 every_method = pytest.mark.parametrize("method", METHODS)
@@ -54,7 +55,7 @@ def test_mmf_without_the_graph_is_pca(X):
 
 @pytest.mark.parametrize("normalized", [False, True])
 @pytest.mark.parametrize("beta", [0.2, 0.8])
-def test_glpca_keeps_what_the_eigenproblem_says(X, beta, normalized):
+def test_glpca_stores_what_the_eigenproblem_says(X, beta, normalized):
     model = GLPCA(2, beta=beta, normalized=normalized).fit(X)
     Z = X - X.mean(axis=0)
     matrix = laplacian(model.graph_, normalized=normalized)
@@ -110,7 +111,7 @@ def test_the_constant_vector_may_be_let_in(X):
 
 
 @pytest.mark.parametrize("smoothness", [0.5, 1.0, 50.0])
-def test_mmf_keeps_what_its_equations_say(X, smoothness):
+def test_mmf_stores_what_its_equations_say(X, smoothness):
     model = MMF(2, smoothness=smoothness).fit(X)
     Z, V = X - X.mean(axis=0), model.components_.T
     matrix = laplacian(model.graph_)
@@ -155,9 +156,8 @@ def test_rglpca_is_no_worse_than_glpca_in_its_own_objective(beta, seed):
     assert (np.diff(model.objective_) <= 0).all()
     assert_allclose(model.mean_, geometric_median(ArrayRows(X)))
     Z, matrix = X - model.mean_, laplacian(model.graph_, normalized=False)
-    constant = np.full((len(X), 1), len(X) ** -0.5)
     for weight in (0.0, graph_weight(Z, matrix, beta)):
-        pair = graph_embedding(Z, matrix, 3, weight, against=constant)
+        pair = graph_embedding(Z, matrix, 3, weight, exclude_constant=True)
         assert value <= own_objective(model, X, model.mean_, pair.codes, pair.loadings)
     plain = GLPCA(3, beta=beta, graph=model.graph_).fit(X)
     assert value < own_objective(model, X, plain.mean_, plain.embedding_, plain.loadings_)
@@ -288,7 +288,7 @@ def test_sparse_data_are_refused_in_words(method, X):
 
 
 @every_method
-def test_the_graph_is_kept_for_another_fit(method, X):
+def test_the_graph_is_stored_for_another_fit(method, X):
     first = method(2).fit(X)
     again = method(3, graph=first.graph_).fit(X)
     assert_array_equal(again.graph_.toarray(), first.graph_.toarray())

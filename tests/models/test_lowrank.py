@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.neighbors import KNeighborsTransformer
 
 from robustpca import FRPCAG, RPCA, RPCAG
+from robustpca.parts.entry_losses import ENTRY_LOSSES
 from robustpca.parts.graphs import grid_graph, knn_graph, laplacian
 
 # On random data nothing is smooth, and it does not matter here.
@@ -75,9 +76,9 @@ def absolute(E):
     return np.nansum(np.abs(E))
 
 
-def huber(E, knee):
+def huber(E, threshold):
     size = np.abs(E)
-    return np.nansum(np.where(size < knee, size**2 / (2 * knee), size - knee / 2))
+    return np.nansum(np.where(size < threshold, size**2 / (2 * threshold), size - threshold / 2))
 
 
 class Least:
@@ -97,8 +98,8 @@ class Least:
     def squares(self):
         return self.cp.sum_squares(self.E)
 
-    def huber(self, knee):
-        return self.cp.sum(self.cp.huber(self.E, knee)) / (2 * knee)
+    def huber(self, threshold):
+        return self.cp.sum(self.cp.huber(self.E, threshold)) / (2 * threshold)
 
     def energy(self, Phi, L=None):
         values, vectors = np.linalg.eigh(dense(Phi))
@@ -128,13 +129,13 @@ def test_rpca_with_noise_reaches_the_optimum_of_stable_pursuit(seed):
     least = Least(X)
     model = RPCA(noise=noise).fit(X)
     observed = ~np.isnan(X)
-    room = noise * (np.sqrt(len(X)) + np.sqrt(X.shape[1])) * np.sqrt(observed.mean())
+    scale = noise * (np.sqrt(len(X)) + np.sqrt(X.shape[1])) * np.sqrt(observed.mean())
     S = least.cp.Variable(X.shape)
-    rest = least.cp.sum_squares(least.E - least.cp.multiply(observed, S)) / (2 * room)
+    rest = least.cp.sum_squares(least.E - least.cp.multiply(observed, S)) / (2 * scale)
     weight = model.sparsity_
     best = least.of(least.nuclear() + weight * least.cp.sum(least.cp.abs(S)) + rest)
     L, S = model.low_rank_, dense(model.sparse_)
-    value = nuclear(L) + weight * absolute(S) + np.nansum((X - L - S) ** 2) / (2 * room)
+    value = nuclear(L) + weight * absolute(S) + np.nansum((X - L - S) ** 2) / (2 * scale)
     assert best * (1 - 1e-8) <= value <= best * (1 + 1e-6)
     assert (S[~observed] == 0).all()
 
@@ -229,8 +230,8 @@ def test_with_noise_the_gradient_of_the_loss_is_a_subgradient_of_the_nuclear_nor
         model = RPCAG(smoothness=smoothness, **settings).fit(X)
         pull = 2 * model.smoothness_ * (laplacian(model.graph_) @ model.low_rank_)
     L, weight = model.low_rank_, model.sparsity_
-    room = model.noise_ * (np.sqrt(300) + np.sqrt(200)) * np.sqrt(np.mean(~np.isnan(X)))
-    Y = np.nan_to_num(np.clip((X - L) / room, -weight, weight)) - pull
+    scale = model.noise_ * (np.sqrt(300) + np.sqrt(200)) * np.sqrt(np.mean(~np.isnan(X)))
+    Y = np.nan_to_num(np.clip((X - L) / scale, -weight, weight)) - pull
     assert np.linalg.norm(Y, 2) <= 1 + 1e-6
     assert np.sum(Y * L) == pytest.approx(nuclear(L), rel=1e-6)
 
@@ -431,7 +432,7 @@ def test_noisy_data_need_no_more_passes_than_are_allowed():
             assert RPCA().fit(X).n_iter_ < 600
 
 
-def test_parts_are_kept_in_the_form_that_takes_less_room():
+def test_parts_are_stored_in_the_form_that_takes_less_memory():
     X = planted(0, 400, 300, 5)[0]
     model = RPCA().fit(X)
     assert sparse.issparse(model.sparse_)
@@ -443,7 +444,7 @@ def test_parts_are_kept_in_the_form_that_takes_less_room():
 
 
 @full_rank_is_fine
-def test_frpcag_keeps_a_sparse_part_compact_though_a_few_rows_are_dense():
+def test_frpcag_stores_a_sparse_part_compactly_though_a_few_rows_are_dense():
     rng = np.random.default_rng(0)
     X = np.repeat(rng.normal(size=(4, 30)), 25, axis=0) + 0.01 * rng.normal(size=(100, 30))
     X[:20] += 20 * rng.normal(size=(20, 30))
@@ -471,7 +472,7 @@ def test_both_parts_of_single_precision_data_are_in_single_precision(name):
 
 @full_rank_is_fine
 @pytest.mark.parametrize("model", [RPCA(noise=0.1), RPCAG(noise="auto"), FRPCAG(loss="huber")])
-def test_a_loss_with_a_knee_keeps_single_precision(model):
+def test_a_loss_with_a_threshold_preserves_single_precision(model):
     X = planted(0, 60, 40, noise=0.1)[0].astype(np.float32)
     model = clone(model).fit(X)
     for part in (model.low_rank_, model.sparse_, *model.decompose(X)):
@@ -489,7 +490,7 @@ def test_frpcag_counts_no_rounding_error_as_sparse(smoothness):
     assert model.density_ == pytest.approx(real, abs=1e-3)
 
 
-def test_a_low_rank_part_of_full_rank_names_the_knobs():
+def test_a_low_rank_part_of_full_rank_names_the_parameters():
     X = np.random.default_rng(0).normal(size=(40, 6))
     with pytest.warns(UserWarning, match=r"RPCA: .*full rank 6. Lower sparsity=0\.4.*noise='auto'"):
         RPCA(sparsity=0.4).fit(X)
@@ -653,7 +654,7 @@ def test_progress_shows_the_rank(name, capsys):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_stopping_early_warns_with_the_knobs_for_every_solver(solver):
+def test_stopping_early_warns_with_the_parameters_for_every_solver(solver):
     words = r"RPCA stopped after max_iter=2 passes.*tol=.*Raise max_iter, or raise tol"
     with pytest.warns(ConvergenceWarning, match=words):
         model = clone(SOLVERS[solver]).set_params(max_iter=2).fit(planted(0)[0])
@@ -723,6 +724,57 @@ def test_frpcag_flags_every_row_with_gross_errors_and_few_others():
     flags = FRPCAG().fit(X).predict(X)
     assert (flags[:15] == -1).all()
     assert np.mean(flags[15:] == -1) < 0.1
+
+
+WARM = {
+    "RPCA": (RPCA(tol=1e-7, max_iter=5000), {"sparsity": 0.1}),
+    "noise": (RPCA(noise=0.1, tol=1e-7, max_iter=5000), {"sparsity": 0.1}),
+    "RPCAG": (RPCAG(smoothness=0.3, tol=1e-7, max_iter=5000), {"smoothness": 0.32}),
+    "FRPCAG": (FRPCAG(tol=1e-8, max_iter=5000), {"sample_smoothness": 1.1}),
+}
+
+
+@full_rank_is_fine
+@pytest.mark.parametrize("name", WARM)
+def test_a_warm_start_is_near_the_end_and_ends_where_a_cold_one_does(name):
+    X = planted(0, 100, 60, noise=0.1, missing=0.05)[0]
+    model, change = clone(WARM[name][0]), WARM[name][1]
+    cold = clone(model).set_params(**change).fit(X)
+    warm = model.set_params(warm_start=True).fit(X).set_params(**change).fit(X)
+    assert relative(warm.low_rank_, cold.low_rank_) < 1e-6
+    best = cold.objective_[-1]
+    assert warm.objective_[-1] == pytest.approx(best, rel=1e-8)
+    assert abs(warm.objective_[1] - best) < 0.1 * abs(cold.objective_[1] - best)
+
+
+@full_rank_is_fine
+def test_a_fit_of_frpcag_that_starts_at_the_answer_ends_at_once():
+    X = planted(0, 100, 60, noise=0.1, missing=0.05)[0]
+    assert FRPCAG(warm_start=True).fit(X).fit(X).n_iter_ == 1
+
+
+@full_rank_is_fine
+@pytest.mark.parametrize("name", METHODS)
+def test_a_warm_start_is_ignored_where_there_is_nothing_to_start_from(name):
+    X = planted(0, 60, 40)[0]
+    expected = clone(METHODS[name]).fit(X)
+    model = clone(METHODS[name]).set_params(warm_start=True)
+    np.testing.assert_array_equal(model.fit(X).low_rank_, expected.low_rank_)
+    # A fit of data of another shape, or a clone, starts anew.
+    other = clone(METHODS[name]).fit(X[:50])
+    np.testing.assert_array_equal(model.fit(X[:50]).low_rank_, other.low_rank_)
+    np.testing.assert_array_equal(clone(model).fit(X).low_rank_, expected.low_rank_)
+    model.set_params(warm_start=False)
+    np.testing.assert_array_equal(model.fit(X).low_rank_, expected.low_rank_)
+
+
+@pytest.mark.filterwarnings("ignore:FRPCAG. low_rank_ has full rank")
+@pytest.mark.parametrize("name", ENTRY_LOSSES)
+def test_every_entry_loss_can_be_given_by_name_or_as_an_object(name):
+    X, kind = planted(0, 60, 40)[0], ENTRY_LOSSES[name]
+    model, same = FRPCAG(loss=name).fit(X), FRPCAG(loss=kind()).fit(X)
+    assert type(model.loss_) is kind
+    np.testing.assert_array_equal(model.low_rank_, same.low_rank_)
 
 
 def test_integers_are_decomposed():

@@ -53,7 +53,7 @@ def test_the_objective_falls_and_factors_stay_positive(X, normalized, scale):
     apart = np.linalg.norm(X - model.inverse_transform(model.embedding_)) ** 2
     rough = np.vdot(model.embedding_, matrix @ model.embedding_)
     if scale == "unit":
-        # What is kept is what was minimised.
+        # What is stored is what was minimised.
         assert model.objective_[-1] == pytest.approx(apart + 10 * rough)
     else:
         assert apart < model.objective_[-1] < apart + 10 * rough

@@ -13,7 +13,9 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
 from robustpca import EPCA, PCAAN, PCAOM, R1PCA, ReweightedPCA
+from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine.rows import ArrayRows
+from robustpca.metrics import subspace_distance
 from robustpca.parts.centers import geometric_median
 from robustpca.parts.losses import (
     CappedLoss,
@@ -24,7 +26,6 @@ from robustpca.parts.losses import (
     SquaredLoss,
 )
 from robustpca.parts.weightings import AdaptiveNeighbors, CoRobust, Uniform
-from robustpca.testing import planted_subspace, subspace_distance
 
 
 def plain_pca_cases():

@@ -11,8 +11,9 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
 from robustpca import EPCA, PCAAN, PCAOM, R1PCA, ReweightedPCA
+from robustpca.datasets.synthetic import planted_subspace
+from robustpca.metrics import subspace_distance
 from robustpca.parts.losses import L21Loss
-from robustpca.testing import planted_subspace, subspace_distance
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -19,7 +19,8 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
 from robustpca import EPCA, PCAAN, R1PCA
-from robustpca.testing import planted_subspace, subspace_distance
+from robustpca.datasets.synthetic import planted_subspace
+from robustpca.metrics import subspace_distance
 
 
 @pytest.mark.parametrize("shape", SHAPES)

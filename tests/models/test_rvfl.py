@@ -110,6 +110,13 @@ def test_standardisation_makes_units_irrelevant_and_stands_constant_columns(iris
     assert not np.allclose(raw.coef_, model.coef_)
 
 
+def test_parameters_that_change_after_a_fit_do_not_reach_it(iris):
+    model = RVFLClassifier(20, scale=2.0).fit(*iris)
+    before = model.decision_function(iris[0])
+    model.set_params(n_hidden=3, scale=9.0, direct_links=False)
+    assert_array_equal(model.decision_function(iris[0]), before)
+
+
 def test_nothing_to_learn_from_is_refused(iris):
     with pytest.raises(ValueError, match="n_hidden=0 and direct_links=False leave nothing"):
         RVFLClassifier(0, direct_links=False).fit(*iris)

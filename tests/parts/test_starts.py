@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine.rows import ArrayRows, SparseRows
 from robustpca.parts.starts import outlyingness, trusted_half
-from robustpca.testing import planted_subspace
 
 
 def start(X, seed=0, outside=None):

@@ -11,3 +11,10 @@ def planted(rng, shape, rank, *, corrupted=0.1, noise=0.0, missing=0.0):
     X = low + wrong + noise * rng.normal(size=shape)
     X[rng.random(shape) < missing] = np.nan
     return X, low, wrong
+
+
+def as_array(part):
+    """A part as an ordinary array, in whatever form it is stored."""
+    if hasattr(part, "dense"):
+        return part.dense()
+    return part.toarray() if hasattr(part, "toarray") else part

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from mixtures import planted
+from mixtures import as_array, planted
 from threadpoolctl import threadpool_limits
 
 from robustpca.engine.threads import compiled
-from robustpca.solvers.altproj import accept, project
+from robustpca.solvers.altproj import accept, alternating_projections
 
 
 def find(X, rank, *, tol=1e-7, max_iter=200, **options):
-    return project(X, rank, tol=tol, max_iter=max_iter, **options)
+    return alternating_projections(X, rank, tol=tol, max_iter=max_iter, **options)
 
 
 def relative(found, truth):
@@ -27,7 +27,7 @@ class TestRecovery:
         assert result.converged
         assert result.change <= 1e-7
         assert relative(result.low_rank.dense(), low) < 1e-6
-        found = result.sparse.toarray()
+        found = as_array(result.sparse)
         assert relative(found, wrong) < 1e-5
         # All but the smallest of the wrong entries are found, and no other.
         assert not found[wrong == 0].any()
@@ -40,9 +40,9 @@ class TestRecovery:
         result = find(X, 4)
         assert result.converged
         assert relative(result.low_rank.dense(), low) < 1e-5
-        found, seen = result.sparse.toarray(), ~np.isnan(X)
-        assert not found[~seen].any()
-        np.testing.assert_allclose(found[seen], wrong[seen], rtol=0, atol=1e-3)
+        found, observed = as_array(result.sparse), ~np.isnan(X)
+        assert not found[~observed].any()
+        np.testing.assert_allclose(found[observed], wrong[observed], rtol=0, atol=1e-3)
 
     def test_it_stands_more_corruption_than_the_convex_way(self, rng):
         X, low, _ = planted(rng, (300, 300), 3, corrupted=0.4)
@@ -70,7 +70,7 @@ class TestRecovery:
         low = rng.normal(size=(90, 3)) @ rng.normal(size=(3, 60))
         result = find(low, 3)
         assert relative(result.low_rank.dense(), low) < 1e-6
-        assert np.abs(result.sparse.toarray()).max(initial=0.0) < 1e-4
+        assert np.abs(as_array(result.sparse)).max(initial=0.0) < 1e-4
 
     @pytest.mark.parametrize("scale", [1e-3, 1e3, 1e10])
     def test_the_unit_of_the_data_does_not_matter(self, scale, rng):
@@ -91,11 +91,11 @@ class TestNoise:
         floor = 4 * noise
         result = find(X, 4, floor=floor)
         assert result.converged
-        found = result.sparse.toarray()
+        found = as_array(result.sparse)
         assert np.abs(found[found != 0]).min() > floor
         assert np.mean((found != 0) & (wrong == 0)) < 1e-3
         assert np.all(found[np.abs(wrong) > 2 * floor] != 0)
-        # As good as one who is told which entries are wrong: noise on so many free numbers.
+        # As good as if the wrong entries were known: noise on so many free numbers.
         best = noise * np.sqrt(4 * (200 + 150)) / np.linalg.norm(low)
         assert relative(result.low_rank.dense(), low) < 1.3 * best
         # What is left over is the noise.
@@ -112,17 +112,17 @@ class TestNoise:
 
 
 class TestLoop:
-    def test_watch_is_told_of_every_iteration(self, rng):
+    def test_the_callback_is_called_after_every_iteration(self, rng):
         X, *_ = planted(rng, (90, 60), 3)
         steps = []
-        result = find(X, 3, watch=steps.append)
+        result = find(X, 3, callback=steps.append)
         assert [step.iteration for step in steps] == list(range(1, result.n_iter + 1))
         np.testing.assert_array_equal([step.objective for step in steps], result.objective[1:])
         assert steps[-1].change == result.change
         assert {step.rank for step in steps} == {3}
         assert result.objective[0] == pytest.approx(np.linalg.norm(X))
 
-    def test_an_exception_of_watch_comes_through_and_harms_nothing(self, rng):
+    def test_an_exception_of_the_callback_ends_the_loop_and_harms_nothing(self, rng):
         X, *_ = planted(rng, (90, 60), 3)
         before = X.copy()
 
@@ -130,7 +130,7 @@ class TestLoop:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            find(X, 3, watch=stop)
+            find(X, 3, callback=stop)
         np.testing.assert_array_equal(X, before)
         assert find(X, 3).converged
 
@@ -161,7 +161,7 @@ class TestLoop:
         second.view(np.uint64)[hidden] |= 12345
         results = [find(A, 3, floor=0.05) for A in (first, second)]
         np.testing.assert_array_equal(results[0].low_rank.left, results[1].low_rank.left)
-        np.testing.assert_array_equal(results[0].sparse.toarray(), results[1].sparse.toarray())
+        np.testing.assert_array_equal(as_array(results[0].sparse), as_array(results[1].sparse))
 
     def test_the_number_of_threads_changes_nothing(self, rng):
         X, *_ = planted(rng, (300, 90), 3, noise=0.01, missing=0.1)
@@ -181,14 +181,14 @@ class TestOddData:
         X = np.outer(rng.normal(size=shape[0]), rng.normal(size=shape[1]))
         result = find(X, 1)
         assert np.isfinite(result.low_rank.dense()).all()
-        both = result.low_rank.dense() + result.sparse.toarray()
+        both = result.low_rank.dense() + as_array(result.sparse)
         np.testing.assert_allclose(both, X, rtol=0, atol=1e-6)
 
     @pytest.mark.parametrize("shape", [(9, 6), (6, 9), (60, 50)], ids=str)
     def test_the_full_rank_explains_everything(self, shape, rng):
         X = rng.normal(size=shape)
         result = find(X, min(shape))
-        both = result.low_rank.dense() + result.sparse.toarray()
+        both = result.low_rank.dense() + as_array(result.sparse)
         np.testing.assert_allclose(both, X, rtol=0, atol=1e-5)
 
     def test_rows_and_columns_without_any_entry(self, rng):
@@ -197,8 +197,8 @@ class TestOddData:
         result = find(X, 3)
         L = result.low_rank.dense()
         assert np.isfinite(L).all()
-        seen = ~np.isnan(X)
-        assert relative(L[seen], low[seen]) < 1e-5
+        observed = ~np.isnan(X)
+        assert relative(L[observed], low[observed]) < 1e-5
 
     @pytest.mark.parametrize("shape", [(60, 50), (20, 10)], ids=str)
     def test_a_rank_that_is_too_high_does_no_harm(self, shape, rng):
@@ -213,14 +213,8 @@ class TestOddData:
     )
     def test_a_matrix_that_is_sparse_altogether(self, X):
         result = find(X, 2)
-        both = result.low_rank.dense() + result.sparse.toarray()
+        both = result.low_rank.dense() + as_array(result.sparse)
         np.testing.assert_allclose(both, X, rtol=0, atol=1e-6)
-
-    @pytest.mark.skip("squares of the entries overflow or vanish; the estimators refuse such data")
-    @pytest.mark.parametrize("scale", [1e200, 1e-200])
-    def test_huge_and_tiny_values(self, scale, rng):
-        X, low, _ = planted(rng, (120, 90), 3)
-        assert relative(find(scale * X, 3).low_rank.dense() / scale, low) < 1e-6
 
 
 class TestKernel:

@@ -1,4 +1,4 @@
-"""Parts of the directions loop: pulls are gradients, shapes are maximised over exactly."""
+"""Parts of the directions loop: gradients are exact, and so are maxima over shapes."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse, stats
 
 from robustpca.engine.rows import ArrayRows, SparseRows
-from robustpca.engine.threads import Crew
+from robustpca.engine.threads import ThreadPool
 from robustpca.solvers.directions import (
     BoundedSphere,
     Frames,
@@ -48,9 +48,9 @@ def run(average, shape, start, n_stages=1, tol=1e-12, max_iter=500, **rest):
 
 
 @pytest.mark.parametrize("p", [1.0, 1.2, 1.5, 2.0, 3.0])
-def test_a_pull_is_the_gradient_of_the_sum_of_powers(p, rng):
+def test_the_gradient_is_that_of_the_sum_of_powers(p, rng):
     Y, W = rng.normal(size=(50, 6)), rng.normal(size=(2, 6, 3))
-    pulls = PowerSum(ArrayRows(Y), p).pull(W)
+    gradients = PowerSum(ArrayRows(Y), p).gradient(W)
     step = 1e-6
     for start in range(2):
         for index in np.ndindex(6, 3):
@@ -58,8 +58,8 @@ def test_a_pull_is_the_gradient_of_the_sum_of_powers(p, rng):
             up[index] += step
             down[index] -= step
             slope = (power_sum(Y, up, p) - power_sum(Y, down, p)) / (2 * step)
-            assert p * pulls[start][index] == pytest.approx(slope, rel=1e-5, abs=1e-5)
-        assert np.sum(pulls[start] * W[start]) == pytest.approx(power_sum(Y, W[start], p))
+            assert p * gradients[start][index] == pytest.approx(slope, rel=1e-5, abs=1e-5)
+        assert np.sum(gradients[start] * W[start]) == pytest.approx(power_sum(Y, W[start], p))
 
 
 @pytest.mark.parametrize("p", [1.0, 1.2, 2.0])
@@ -72,8 +72,8 @@ def test_directions_are_taken_out_without_touching_the_data(p, rng):
     average.deflate(U[:, 1:])
     left = Y - Y @ U @ U.T
     W = rng.normal(size=(1, 6, 2))
-    assert_allclose(average.pull(W), PowerSum(ArrayRows(left), p).pull(W), atol=1e-12)
-    assert_allclose(average.left, np.sum(left**2, axis=1), atol=1e-12)
+    assert_allclose(average.gradient(W), PowerSum(ArrayRows(left), p).gradient(W), atol=1e-12)
+    assert_allclose(average.remaining, np.sum(left**2, axis=1), atol=1e-12)
     assert_allclose(average.samples(np.array([3, 5])), left[[3, 5]].T, atol=1e-12)
     assert_array_equal(Y, before)
 
@@ -87,24 +87,24 @@ def test_what_is_left_is_measured_to_the_last_digits(rng):
         average.deflate(U[:, j : j + 1])
         rest = Y @ U[:, j + 1 :]
         # Entries of a million are known to ten digits behind the point.
-        assert_allclose(np.sqrt(average.left), np.linalg.norm(rest, axis=1), atol=1e-9)
+        assert_allclose(np.sqrt(average.remaining), np.linalg.norm(rest, axis=1), atol=1e-9)
     assert average.exhausted
 
 
 @pytest.mark.parametrize("far", [0.0, 30.0, 1e10])
-def test_every_kind_of_block_gives_the_same_pull(far, rng):
+def test_every_kind_of_block_gives_the_same_gradient(far, rng):
     # Near the origin, away from it, and so far that the centre must be subtracted first.
     X = np.round(rng.normal(size=(3000, 200)), 3) + far
     center, W = X.mean(axis=0), rng.normal(size=(1, 200, 2))
     expected = (X - center).T @ np.where((X - center) @ W[0] < 0, -1.0, 1.0)
-    for rows in (ArrayRows(X).settled(), ArrayRows(np.asfortranarray(X)), ArrayRows(X)):
-        pull = PowerSum(rows.centred(center), 1).pull(W)[0]
-        assert_allclose(pull, expected, atol=1e-9)
+    for rows in (ArrayRows(X).median_centred(), ArrayRows(np.asfortranarray(X)), ArrayRows(X)):
+        gradient = PowerSum(rows.centred(center), 1).gradient(W)[0]
+        assert_allclose(gradient, expected, atol=1e-9)
     if far == 0:
         sparse_rows = SparseRows(sparse.csr_matrix(X)).centred(center)
-        assert_allclose(PowerSum(sparse_rows, 1).pull(W)[0], expected, atol=1e-9)
-        single = ArrayRows(X.astype(np.float32)).settled().centred(center)
-        assert_allclose(PowerSum(single, 1).pull(W)[0], expected, atol=0.5)
+        assert_allclose(PowerSum(sparse_rows, 1).gradient(W)[0], expected, atol=1e-9)
+        single = ArrayRows(X.astype(np.float32)).median_centred().centred(center)
+        assert_allclose(PowerSum(single, 1).gradient(W)[0], expected, atol=0.5)
 
 
 @pytest.mark.parametrize("trim", [0.1, 0.5])
@@ -116,14 +116,16 @@ def test_the_trimmed_sum_is_made_of_scipys_trimmed_means(trim, rng):
         signed = np.where(Y @ w < 0, -1.0, 1.0) * Y
         return 81 * (np.median(signed, axis=0) if trim == 0.5 else stats.trim_mean(signed, trim))
 
-    with Crew() as crew:
-        average = TrimmedSum(ArrayRows(Y), trim, crew)
-        assert_allclose(average.pull(w)[0, :, 0], expected(Y, w[0]), rtol=1e-12)
+    with ThreadPool() as pool:
+        average = TrimmedSum(ArrayRows(Y), trim, pool)
+        assert_allclose(average.gradient(w)[0, :, 0], expected(Y, w[0]), rtol=1e-12)
         u = random_frame(rng, 5, 1)
         average.deflate(u)
         left = Y - Y @ u @ u.T
-        pull = expected(left, w[0])
-        assert_allclose(average.pull(w)[0, :, 0], pull - u[:, 0] * (u[:, 0] @ pull), atol=1e-10)
+        gradient = expected(left, w[0])
+        assert_allclose(
+            average.gradient(w)[0, :, 0], gradient - u[:, 0] * (u[:, 0] @ gradient), atol=1e-10
+        )
 
 
 SHAPES = {
@@ -141,63 +143,65 @@ SHAPES = {
 def test_no_point_of_a_shape_is_higher_than_the_best(name, kind, rng):
     shape, n_columns = SHAPES[name]
     for _ in range(20):
-        pull = rng.normal(size=(1, 7, n_columns))
+        gradient = rng.normal(size=(1, 7, n_columns))
         if kind == "ties":
-            pull = rng.choice([-2.0, 1.0, 2.0], size=pull.shape)
+            gradient = rng.choice([-2.0, 1.0, 2.0], size=gradient.shape)
         elif kind == "one entry":
-            pull *= np.arange(7)[:, None] == rng.integers(7)
-            pull = pull + 1e-300 if n_columns == 1 else pull
-        best = shape.best(pull)
+            gradient *= np.arange(7)[:, None] == rng.integers(7)
+            gradient = gradient + 1e-300 if n_columns == 1 else gradient
+        best = shape.maximise(gradient)
         assert_allclose(np.linalg.norm(best, axis=1), 1, atol=1e-12)
         # Points of the shape near the best one and anywhere.
-        others = [shape.best(best + size * rng.normal(size=best.shape)) for size in (1e-3, 0.1, 9)]
-        others += [shape.best(rng.normal(size=best.shape)) for _ in range(50)]
+        others = [
+            shape.maximise(best + size * rng.normal(size=best.shape)) for size in (1e-3, 0.1, 9)
+        ]
+        others += [shape.maximise(rng.normal(size=best.shape)) for _ in range(50)]
         for other in others:
-            assert np.sum(pull * other) <= np.sum(pull * best) + 1e-9
+            assert np.sum(gradient * other) <= np.sum(gradient * best) + 1e-9
 
 
 def test_frames_are_orthonormal_also_without_rank(rng):
-    pulls = np.zeros((2, 6, 3))
-    pulls[0, :, :1] = rng.normal(size=(6, 1))
-    for frame in Frames().best(pulls):
+    gradients = np.zeros((2, 6, 3))
+    gradients[0, :, :1] = rng.normal(size=(6, 1))
+    for frame in Frames().maximise(gradients):
         assert_allclose(frame.T @ frame, np.eye(3), atol=1e-12)
 
 
 def test_sparse_directions_take_the_first_of_equal_entries():
-    pull = np.array([1.0, -3.0, 3.0, 3.0, 0.5])[None, :, None]
+    gradient = np.array([1.0, -3.0, 3.0, 3.0, 0.5])[None, :, None]
     expected = np.array([0.0, -1.0, 1.0, 0.0, 0.0]) / np.sqrt(2)
-    assert_allclose(SparseSphere(2).best(pull)[0, :, 0], expected)
+    assert_allclose(SparseSphere(2).maximise(gradient)[0, :, 0], expected)
 
 
 @pytest.mark.parametrize("bound", [1.0, 1.3, 2.0, 2.9])
 def test_the_l1_bound_is_reached_as_by_bisection_of_the_threshold(bound, rng):
     for _ in range(30):
-        pull = rng.normal(size=9)
-        w = BoundedSphere(bound).best(pull[None, :, None])[0, :, 0]
-        low, high = 0.0, np.abs(pull).max()
+        gradient = rng.normal(size=9)
+        w = BoundedSphere(bound).maximise(gradient[None, :, None])[0, :, 0]
+        low, high = 0.0, np.abs(gradient).max()
         for _ in range(200):
             middle = (low + high) / 2
-            shrunk = np.sign(pull) * np.maximum(np.abs(pull) - middle, 0)
+            shrunk = np.sign(gradient) * np.maximum(np.abs(gradient) - middle, 0)
             within = np.abs(shrunk).sum() <= bound * np.linalg.norm(shrunk)
             low, high = (low, middle) if within else (middle, high)
-        if np.abs(pull).sum() <= bound * np.linalg.norm(pull):
-            assert_allclose(w, unit(pull))
+        if np.abs(gradient).sum() <= bound * np.linalg.norm(gradient):
+            assert_allclose(w, unit(gradient))
         elif bound > 1:
             assert_allclose(w, unit(shrunk), atol=1e-6)
             assert np.abs(w).sum() == pytest.approx(bound)
         else:
             assert np.count_nonzero(w) == 1
-            assert np.abs(w).argmax() == np.abs(pull).argmax()
+            assert np.abs(w).argmax() == np.abs(gradient).argmax()
 
 
 @pytest.mark.parametrize("bound", [1.0, 1.2, np.sqrt(2), 1.6, 2.0])
 def test_the_l1_bound_holds_among_equal_entries(bound):
-    pull = np.array([1.0, -5.0, 5.0, 5.0, -5.0, 5.0, 2.0])
-    w = BoundedSphere(bound).best(pull[None, :, None])[0, :, 0]
+    gradient = np.array([1.0, -5.0, 5.0, 5.0, -5.0, 5.0, 2.0])
+    w = BoundedSphere(bound).maximise(gradient[None, :, None])[0, :, 0]
     assert np.abs(w).sum() == pytest.approx(bound)
     assert np.linalg.norm(w) == pytest.approx(1)
     # No unit vector within the bound can do better than the largest entry times the bound.
-    assert pull @ w == pytest.approx(5 * bound)
+    assert gradient @ w == pytest.approx(5 * bound)
 
 
 def test_angles_between_points_of_a_shape(rng):
@@ -225,7 +229,7 @@ def test_restarts_run_side_by_side_and_the_highest_is_kept(n_columns, rng):
     Y = rng.standard_t(2, size=(25, 6))
     average, shape = PowerSum(ArrayRows(Y), 1), Sphere() if n_columns == 1 else Frames()
     start = Start(n_columns, None, 20, np.random.RandomState(0))
-    starts = shape.best(start(average))
+    starts = shape.maximise(start(average))
     assert starts.shape == (20, 6, n_columns)
     alone = []
     for W in starts:
@@ -277,8 +281,8 @@ def test_a_lack_of_rank_does_not_keep_a_span_from_settling(rng):
 def test_a_cycle_of_trimmed_averages_is_noticed(monkeypatch, rng):
     # Averages are replaced by a rule that turns the direction by a fixed angle for ever.
     Y = rng.normal(size=(40, 2))
-    with Crew() as crew:
-        average = TrimmedSum(ArrayRows(Y), 0.1, crew)
+    with ThreadPool() as pool:
+        average = TrimmedSum(ArrayRows(Y), 0.1, pool)
         angle = 2 * np.pi / 5
         turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
         turns = iter(range(1000))

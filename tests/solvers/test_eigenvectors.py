@@ -1,24 +1,28 @@
-"""Eigenvectors of operators, small and large, and the embeddings that solve a problem for good."""
+"""Eigenvectors of operators, small and large, and the embeddings that solve a problem exactly."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import linalg, sparse
 
+from robustpca.datasets.synthetic import planted_subspace
+from robustpca.metrics import subspace_distance
 from robustpca.parts.graphs import grid_graph, knn_graph, laplacian
 from robustpca.solvers import eigenvectors as spectral
 from robustpca.solvers.eigenvectors import (
-    RobustSearch,
+    conjugate_gradients,
     graph_embedding,
+    graph_smoother,
     graph_weight,
     largest_eigenvalue,
     largest_eigenvectors,
     largest_square,
     normalized_cuts,
+    robust_embedding,
     roughness,
+    row_shrink,
     smooth_factors,
 )
-from robustpca.testing import planted_subspace, subspace_distance
 
 
 @pytest.fixture(params=["dense", "lanczos"])
@@ -156,7 +160,7 @@ def test_the_constant_vector_stays_out_of_the_embedding(solver, rng):
     X, graph = moons(rng)
     matrix = laplacian(graph, normalized=False)
     weight = graph_weight(X, matrix, 0.9)
-    without = graph_embedding(X, matrix, 3, weight, against=constant(len(X)))
+    without = graph_embedding(X, matrix, 3, weight, exclude_constant=True)
     free = graph_embedding(X, matrix, 4, weight)
     assert_allclose(without.codes.sum(axis=0), 0, atol=1e-10)
     # The constant is an eigenvector: what is left are the others.
@@ -169,16 +173,29 @@ def robust_value(X, matrix, weight, pair):
     return apart + weight * roughness(pair.codes, matrix)
 
 
+def searched(X, matrix, n_components, weight, starts):
+    return robust_embedding(
+        X,
+        matrix,
+        n_components,
+        weight,
+        starts=starts,
+        unit=6.0,
+        exclude_constant=True,
+        tol=1e-7,
+        max_iter=500,
+    )
+
+
 @pytest.mark.parametrize("n_outliers", [0, 12])
 def test_the_robust_search_ends_no_worse_than_any_of_its_starts(solver, rng, n_outliers):
     X, _, _ = planted_subspace(rng, 90, 12, 3, n_outliers, noise=0.3)
     X -= np.median(X, axis=0)
     matrix = laplacian(knn_graph(X, 7), normalized=False)
     weight, starts = 0.5, (0.0, graph_weight(X, matrix, 0.5))
-    search = RobustSearch(X, matrix, 3, weight, starts=starts, against=constant(len(X)), unit=6.0)
-    result = search.run(1e-7, 500, lambda _: None)
+    result = searched(X, matrix, 3, weight, starts)
     values = [
-        robust_value(X, matrix, weight, graph_embedding(X, matrix, 3, a, against=constant(len(X))))
+        robust_value(X, matrix, weight, graph_embedding(X, matrix, 3, a, exclude_constant=True))
         for a in starts
     ]
     assert result.objective[0] == pytest.approx(min(values))
@@ -199,8 +216,7 @@ def test_no_random_start_of_a_local_search_is_much_better_than_the_robust_search
     X -= np.median(X, axis=0)
     matrix = laplacian(knn_graph(X, 5), normalized=False)
     weight = 1.0
-    search = RobustSearch(X, matrix, 2, weight, starts=(0.0,), against=constant(40), unit=6.0)
-    reached = search.run(1e-7, 500, lambda _: None).objective[-1]
+    reached = searched(X, matrix, 2, weight, (0.0,)).objective[-1]
     best = np.inf
     for _ in range(5):
         codes = frame(rng, 40, 2)
@@ -226,7 +242,8 @@ def test_smooth_factors_are_the_global_optimum(solver, rng, shape, smoothness):
     X = rng.normal(size=(n, 4)) @ rng.normal(size=(4, d)) + 0.3 * rng.normal(size=shape)
     X -= X.mean(axis=0)
     matrix = laplacian(knn_graph(X, 5))
-    components, codes = smooth_factors(X, matrix, 3, smoothness)
+    pair = smooth_factors(X, matrix, 3, smoothness)
+    components, codes = pair.loadings, pair.codes
     kernel = np.linalg.inv(np.eye(n) + smoothness * matrix.toarray())
     values, vectors = linalg.eigh(X.T @ kernel @ X)
     assert subspace_distance(components, vectors[:, -3:].T) < 1e-8
@@ -298,3 +315,90 @@ def test_isolated_vertices_are_at_the_origin_and_change_nothing(solver, rng):
     assert not found.vectors[[0, 1, -1]].any()
     assert_allclose(found.vectors[2:-1], plain.vectors)
     assert found.n_parts == 1
+
+
+@pytest.fixture(name="graph")
+def random_graph(rng):
+    return laplacian(knn_graph(rng.normal(size=(30, 3)), 4), normalized=False)
+
+
+@pytest.fixture(params=["inverse", "conjugate gradients"])
+def way(request, monkeypatch):
+    """Smooth on graphs of any size in the way of small ones, then of large ones."""
+    if request.param != "inverse":
+        monkeypatch.setattr(spectral, "DENSE_VERTICES", 4)
+    return request.param
+
+
+@pytest.mark.parametrize("factor", [0.0, 1e-3, 0.7, 28.0, 1.4e4])
+def test_smoothing_on_a_graph_solves_the_linear_system(way, factor, graph, rng):
+    A = rng.normal(size=(30, 6))
+    A[:, 1], A[:, 2] = 0.0, 1.0  # nothing, and a column that is smooth already
+    expected = np.linalg.solve(np.eye(30) + factor * graph.toarray(), A)
+    for matrix in (graph, graph.toarray()):
+        found = graph_smoother(matrix, factor)(A)
+        # The condition number of the system times rounding error.
+        assert_allclose(found, expected, rtol=0, atol=1e-14 * (10 + 10 * factor))
+        assert not found[:, 1].any()
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_smoothing_keeps_single_precision(way, precision, graph, rng):
+    A = rng.normal(size=(30, 4))
+    smooth = graph_smoother(graph.astype(precision), 0.7)
+    found = smooth(A.astype(np.float32))
+    assert found.dtype == np.float32
+    assert_allclose(found, smooth(A), rtol=0, atol=3e-6)
+
+
+def test_a_strong_graph_leaves_the_mean_of_each_connected_part(way, rng):
+    # A path of four vertices with unequal weights, and one vertex without edges.
+    half = sparse.diags_array([[1.0, 0.3, 2.0, 0.0]], offsets=[1], shape=(5, 5)).tocsr()
+    A, path = rng.normal(size=(5, 4)), laplacian(half + half.T, normalized=False)
+    found = graph_smoother(path, 2e9)(A)
+    assert_allclose(found[:4], np.tile(A[:4].mean(axis=0), (4, 1)), atol=1e-6)
+    assert_allclose(found[4], A[4], rtol=1e-12)
+    assert_allclose(graph_smoother(sparse.csr_array((5, 5)), 4.2)(A), A, rtol=1e-15)
+
+
+def test_conjugate_gradients_solve_columns_of_all_sizes(graph, rng):
+    A = rng.normal(size=(30, 4)) * [1.0, 1e-6, 1e6, 1e-12]
+    expected = np.linalg.solve(np.eye(30) + 3.0 * graph.toarray(), A)
+    found = conjugate_gradients(graph, 3.0, A)
+    error = np.linalg.norm(found - expected, axis=0) / np.linalg.norm(expected, axis=0)
+    assert error.max() < 1e-10
+
+
+def test_conjugate_gradients_need_few_steps(graph, rng):
+    class Counted:
+        products = 0
+
+        def __matmul__(self, A):
+            self.products += 1
+            return graph @ A
+
+    counted = Counted()
+    conjugate_gradients(counted, 0.5, rng.normal(size=(30, 4)))
+    assert counted.products <= 31
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 2.0, 100.0])
+def test_rows_are_shortened_as_the_textbook_says(threshold, rng):
+    A = rng.normal(size=(6, 4))
+    A[2] = 0
+    expected = np.zeros_like(A)
+    for row, out in zip(A, expected, strict=True):
+        if row.any():
+            out[:] = max(1 - threshold / np.linalg.norm(row), 0) * row
+    assert_allclose(row_shrink(A, threshold), expected, rtol=0, atol=1e-13)
+    assert row_shrink(A.astype(np.float32), threshold).dtype == np.float32
+    # What is taken away is the projection of each row on the ball of that radius.
+    for row, removed in zip(A, A - row_shrink(A, threshold), strict=True):
+        radius = min(1, threshold / max(np.linalg.norm(row), 1e-300))
+        assert_allclose(removed, row * radius, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+def test_rows_are_shortened_whatever_their_unit(scale, rng):
+    A = rng.normal(size=(5, 4))
+    assert_allclose(row_shrink(scale * A, scale) / scale, row_shrink(A, 1.0), atol=1e-12)

@@ -123,9 +123,7 @@ def exact_norms(samples, features):
 
 
 def solve(X, loss, samples, a, features, b, *, tol=1e-12, max_iter=20000, **options):
-    return fista(
-        GraphDescent(X, loss, samples, a, features, b, **options), tol=tol, max_iter=max_iter
-    )
+    return fista(X, loss, samples, a, features, b, tol=tol, max_iter=max_iter, **options)
 
 
 class TestAgainstTheTextbook:
@@ -139,10 +137,8 @@ class TestAgainstTheTextbook:
         # Greedy iterations amplify rounding, and end with steps of its size.
         n_iter = 25 if how["greedy"] else 60
         expected = plain_fista(X, loss, samples, 1.5, features, 0.7, n_iter, **how)
-        problem = GraphDescent(
-            X, loss, samples, 1.5, features, 0.7, **exact_norms(samples, features)
-        )
-        result = fista(problem, tol=0, max_iter=n_iter, **how)
+        how |= exact_norms(samples, features)
+        result = solve(X, loss, samples, 1.5, features, 0.7, tol=0, max_iter=n_iter, **how)
         np.testing.assert_allclose(result.low_rank, expected, atol=1e-11)
 
     @pytest.mark.parametrize("width", range(1, 71))
@@ -258,7 +254,7 @@ class TestOptimum:
         for a, b in ((0.1, 0.1), (1.0, 1.0), (10.0, 1.0), (1.0, 30.0)):
             X, samples, features = random_problem(rng, 200, 50)
             best = solve(X, Absolute(), samples, a, features, b).objective[-1]
-            result = fista(GraphDescent(X, Absolute(), samples, a, features, b))
+            result = fista(X, Absolute(), samples, a, features, b)
             assert result.converged
             assert result.objective[-1] == pytest.approx(best, rel=1e-6)
 
@@ -300,10 +296,14 @@ class TestSpeedOfConvergence:
     def test_restarts_save_iterations(self, rng):
         X, samples, features = random_problem(rng, 100, 40)
         taken = [
-            fista(
-                GraphDescent(X, Absolute(), samples, 3.0, features, 3.0),
+            solve(
+                X,
+                Absolute(),
+                samples,
+                3.0,
+                features,
+                3.0,
                 tol=1e-10,
-                max_iter=20000,
                 restart=restart,
                 greedy=greedy,
             ).n_iter
@@ -321,7 +321,7 @@ class TestSpeedOfConvergence:
         weights = 10.0 ** rng.uniform(-2, 2, size=2)
         parts = (X, loss, samples, weights[0], features, weights[1])
         greedy = solve(*parts)
-        careful = fista(GraphDescent(*parts), tol=1e-12, max_iter=20000, greedy=False)
+        careful = solve(*parts, greedy=False)
         assert greedy.converged
         assert greedy.objective[-1] == pytest.approx(careful.objective[-1], rel=1e-9)
 
@@ -332,26 +332,24 @@ class TestSpeedOfConvergence:
         best = solve(X, Absolute(), samples, 1.0, features, 1.0).objective[-1]
         taken = []
         for greedy in (True, False):
-            problem = GraphDescent(X, Absolute(), samples, 1.0, features, 1.0)
-            result = fista(problem, tol=1e-5, greedy=greedy)
+            result = fista(X, Absolute(), samples, 1.0, features, 1.0, greedy=greedy)
             assert result.objective[-1] == pytest.approx(best, rel=1e-6)
             taken.append(result.n_iter)
         assert taken[0] < 0.9 * taken[1]
 
-    def test_greedy_momentum_that_leads_nowhere_is_given_up(self, rng):
+    def test_greedy_momentum_that_does_not_converge_is_replaced(self, rng, monkeypatch):
         X, samples, features = random_problem(rng, 60, 20)
         best = solve(X, Absolute(), samples, 1.0, features, 1.0)
-        problem = GraphDescent(X, Absolute(), samples, 1.0, features, 1.0)
-        advance, momenta = problem.advance, []
+        advance, momenta = GraphDescent.advance, []
 
-        def astray(momentum, measure=False):
-            """With full momentum, it never gets anywhere."""
+        def stalled(problem, momentum, evaluate=False):
+            """With full momentum, steps do not get shorter."""
             momenta.append(momentum)
-            move = advance(momentum, measure)
+            move = advance(problem, momentum, evaluate)
             return replace(move, square_step=move.square_norm) if momentum == 1 else move
 
-        problem.advance = astray
-        result = fista(problem, tol=1e-10, max_iter=5000)
+        monkeypatch.setattr(GraphDescent, "advance", stalled)
+        result = solve(X, Absolute(), samples, 1.0, features, 1.0, tol=1e-10, max_iter=5000)
         assert result.converged
         assert momenta.count(1.0) == descent.PATIENCE + 1
         assert result.objective[-1] == pytest.approx(best.objective[-1], rel=1e-9)
@@ -443,16 +441,16 @@ class TestArithmetic:
         expected = solve(X, *rest, tol=1e-5).low_rank
         for A in (np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2]):
             A.flags.writeable = False
-            kept = A.copy()
+            before = A.copy()
             np.testing.assert_array_equal(solve(A, *rest, tol=1e-5).low_rank, expected)
-            np.testing.assert_array_equal(A, kept)
+            np.testing.assert_array_equal(A, before)
 
     def test_data_in_order_are_not_copied(self, rng):
         X = rng.normal(size=(40, 5)).astype(np.float32)
         X.flags.writeable = False
-        problem = GraphDescent(X, Absolute(), random_laplacian(rng, 40))
-        assert np.shares_memory(problem.X, X)
-        fista(problem)
+        graph = random_laplacian(rng, 40)
+        assert np.shares_memory(GraphDescent(X, Absolute(), graph).X, X)
+        fista(X, Absolute(), graph)
 
     def test_a_start_of_another_layout_and_precision_will_do(self, problem, rng):
         X, *rest = problem
@@ -477,46 +475,43 @@ class TestLoop:
         X, samples, features = random_problem(rng, 60, 20)
         return X, Absolute(), samples, 2.0, features, 2.0
 
-    @pytest.fixture
-    def problem(self, parts):
-        return GraphDescent(*parts)
+    def test_the_callback_is_called_after_every_iteration(self, parts):
+        steps = []
+        result = fista(*parts, tol=1e-8, callback=steps.append)
+        assert [step.iteration for step in steps] == list(range(1, result.n_iter + 1))
+        assert steps[-1].change == result.change <= 1e-8
+        assert [step.objective for step in steps] == result.objective[1:].tolist()
+        # Evaluated at the start, where every tenth iteration starts from, and at the end.
+        assert len(set(result.objective)) == 2 + result.n_iter // 10
+        assert steps[-1].n_restarts > 0
+        assert steps[-1].detail == f"{steps[-1].n_restarts} restarts"
 
-    def test_the_watcher_is_told_of_every_iteration(self, problem):
-        seen = []
-        result = fista(problem, tol=1e-8, watch=seen.append)
-        assert [step.iteration for step in seen] == list(range(1, result.n_iter + 1))
-        assert seen[-1].change == result.change <= 1e-8
-        assert seen[-1].objective == result.objective[-1]
-        assert len(result.objective) == 2 + result.n_iter // 10
-        assert seen[-1].n_restarts > 0
-        assert seen[-1].detail == f"{seen[-1].n_restarts} restarts"
-
-    def test_a_loop_that_runs_out_of_iterations_says_so(self, problem):
-        result = fista(problem, tol=1e-12, max_iter=7)
+    def test_a_loop_that_runs_out_of_iterations_says_so(self, parts):
+        result = fista(*parts, tol=1e-12, max_iter=7)
         assert (result.n_iter, result.converged) == (7, False)
         assert result.change > 1e-12
-        assert len(result.objective) == 2
+        assert len(result.objective) == 8
+        assert result.objective[-1] == pytest.approx(objective(result.low_rank, *parts), rel=1e-13)
 
-    def test_an_interrupted_loop_leaves_nothing_broken(self, problem, parts):
+    def test_an_interrupted_loop_leaves_nothing_broken(self, parts):
         def interrupt(step):
             if step.iteration == 3:
                 raise KeyboardInterrupt
 
+        expected = fista(*parts)
         with contextlib.suppress(KeyboardInterrupt):
-            fista(problem, watch=interrupt)
+            fista(*parts, callback=interrupt)
         assert one_blas_thread.depth == 0
-        assert problem.value() == pytest.approx(objective(problem.result(), *parts))
-        again = fista(problem, tol=1e-10, max_iter=5000)
-        assert again.converged
-        assert again.objective[-1] == pytest.approx(solve(*parts).objective[-1], rel=1e-12)
+        np.testing.assert_array_equal(fista(*parts).low_rank, expected.low_rank)
 
-    def test_a_result_is_not_overwritten_by_what_follows(self, problem):
+    def test_a_result_is_not_overwritten_by_what_follows(self, parts):
+        problem = GraphDescent(*parts)
         problem.advance(0.0)
         result = problem.result()
-        kept = result.copy()
+        before = result.copy()
         for _ in range(3):
             problem.advance(0.5)
-        np.testing.assert_array_equal(result, kept)
+        np.testing.assert_array_equal(result, before)
 
     @pytest.mark.parametrize("side", ["samples", "features"])
     def test_a_graph_of_another_size_is_refused(self, side, rng):
@@ -524,4 +519,4 @@ class TestLoop:
         X = rng.normal(size=(12, 5) if side == "features" else (5, 12))
         graphs = {f"{side[:-1]}_laplacian": laplacian}
         with pytest.raises(ValueError, match=r"shape \(12, 12\) does not go with 5"):
-            GraphDescent(X, Absolute(), **graphs)
+            fista(X, Absolute(), **graphs)

@@ -39,7 +39,7 @@ def test_the_objective_never_rises_and_is_what_it_says(X, rng, smoothness, norma
         free=free,
         tol=0.0,
         max_iter=300,
-        watch=told.append,
+        callback=told.append,
     )
     assert (np.diff(result.objective) <= 1e-12 * np.sum(X**2)).all()
     for H, B, value in (

@@ -6,10 +6,11 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from robustpca.parts.entry_losses import GraphSmoothness, HuberNorm, L1Norm, SquaredNorm
-from robustpca.parts.graphs import knn_graph, laplacian, spectral_norm
+from robustpca.engine.svt import LowRank
+from robustpca.parts.entry_losses import HuberNorm, L1Norm, SquaredNorm
+from robustpca.parts.graphs import eigenvalue_bound, knn_graph, laplacian
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph, smooth_rows
-from robustpca.solvers.splitting import Balanced, mean_size, split
+from robustpca.solvers.splitting import GraphSmoothness, mean_size, split
 
 losses = pytest.mark.parametrize(
     "loss", [L1Norm(0.2), HuberNorm(0.2, 0.3), SquaredNorm(0.5)], ids=["l1", "huber", "l2"]
@@ -87,25 +88,25 @@ class TestRowProblem:
 
     @losses
     @pytest.mark.parametrize("missing", [0.0, 0.3])
-    @pytest.mark.parametrize("tied", [False, True], ids=["free", "tied"])
-    def test_scores_are_optimal(self, loss, missing, tied, rng):
+    @pytest.mark.parametrize("connected", [False, True], ids=["free", "connected"])
+    def test_scores_are_optimal(self, loss, missing, connected, rng):
         problem = self.problem(rng, loss)
         X = self.rows(rng, problem, missing)
-        ties = ()
-        if tied:
-            ties = rng.uniform(0, 1, size=self.N), 0.3 * rng.normal(size=(self.N, self.K))
-        Z = problem.solve(X, *ties)
+        edges = ()
+        if connected:
+            edges = rng.uniform(0, 1, size=self.N), 0.3 * rng.normal(size=(self.N, self.K))
+        Z = problem.solve(X, *edges)
         assert Z.shape == (self.N, self.K)
-        expected = self.optimum(problem, X, *ties)
-        assert self.objective(problem, X, Z, *ties) == pytest.approx(expected, rel=1e-7)
+        expected = self.optimum(problem, X, *edges)
+        assert self.objective(problem, X, Z, *edges) == pytest.approx(expected, rel=1e-7)
 
     def test_weights_and_pulls_may_come_alone(self, rng):
         problem = self.problem(rng, L1Norm(0.2))
         X = self.rows(rng, problem)
         weights, pulls = rng.uniform(0, 1, size=self.N), rng.normal(size=(self.N, self.K))
-        for ties in ((weights, None), (None, pulls)):
-            found = self.objective(problem, X, problem.solve(X, *ties), *ties)
-            assert found == pytest.approx(self.optimum(problem, X, *ties), rel=1e-7)
+        for edges in ((weights, None), (None, pulls)):
+            found = self.objective(problem, X, problem.solve(X, *edges), *edges)
+            assert found == pytest.approx(self.optimum(problem, X, *edges), rel=1e-7)
 
     def test_an_infinitely_strong_pull_wins(self, rng):
         problem = self.problem(rng, L1Norm(0.2))
@@ -227,30 +228,29 @@ class TestRowProblem:
 
 
 def row_problem(result, loss, penalty, centred=True):
-    """What a pursuit keeps for new rows: the nuclear norm near its optimum, as a quadratic."""
+    """What a pursuit stores for new rows: the nuclear norm near its optimum, as a quadratic."""
     left, right, values = result.low_rank.left, result.low_rank.right, result.low_rank.values
     rank = int(np.count_nonzero(values > 1e-8 * values[0]))
     middle = left.mean(axis=0) if centred else np.zeros(left.shape[1])
     moved = left - middle
     turn = np.linalg.eigh(moved.T @ moved)[1]
     mean, basis = middle @ right, (turn.T[::-1] @ right)[:rank]
-    crossed = basis @ (right[:rank].T / values[:rank])
-    linear = crossed @ (right[:rank] @ mean)
-    return RowProblem(mean, basis, crossed @ right[:rank] @ basis.T, linear, loss, penalty)
+    low_rank = LowRank(left[:, :rank], right[:rank], values[:rank])
+    return RowProblem.of(low_rank, mean, basis, loss, penalty)
 
 
 class TestTrainingRows:
     """Rows of the training data get the low-rank part that they had."""
 
-    def assert_back(self, X, loss, *, terms=(), penalty=None, ties=None, centred=True, atol=1e-6):
-        result = split(X, loss, terms, schedule=Balanced(), tol=1e-10, max_iter=5000)
+    def assert_back(self, X, loss, *, term=None, penalty=None, graph=None, centred=True, atol=1e-6):
+        result = split(X, loss, term, tol=1e-10, max_iter=5000)
         penalty = result.penalty if penalty == "last" else 0.25 / mean_size(X)
         problem = row_problem(result, loss, penalty, centred)
         L = result.low_rank.dense()
         weights = pulls = None
-        if ties is not None:
-            diagonal, neighbours = ties.ties(X)
-            factor = 2 * terms[0].weight
+        if graph is not None:
+            diagonal, neighbours = graph.edges(X)
+            factor = 2 * term.weight
             weights = factor * diagonal
             pulls = factor * (neighbours @ L) @ problem.basis.T
             pulls -= np.outer(weights, problem.basis @ problem.mean)
@@ -275,19 +275,19 @@ class TestTrainingRows:
         for seed in range(5):
             X = planted(np.random.default_rng(seed), (200, 100), 4)
             loss = L1Norm(1 / np.sqrt(200))
-            result = split(X, loss, schedule=Balanced(), tol=1e-7, max_iter=1000)
+            result = split(X, loss, tol=1e-7, max_iter=1000)
             problem = row_problem(result, loss, result.penalty)
             back = problem.mean + problem.solve(X) @ problem.basis
             assert relative(back, result.low_rank.dense()) < 1e-6
 
     @pytest.mark.parametrize("normalized", [True, False])
-    def test_rows_that_are_tied_to_their_neighbours(self, normalized, rng):
+    def test_rows_that_are_connected_to_their_neighbours(self, normalized, rng):
         X = planted(rng, noise=0.1)
         adjacency = knn_graph(X, 5)
         matrix = laplacian(adjacency, normalized=normalized)
-        ties = TrainingGraph(X, adjacency, matrix, 5, normalized)
-        terms = [GraphSmoothness(matrix, 0.05)]
-        self.assert_back(X, HuberNorm(0.11, 0.2), terms=terms, ties=ties, atol=1e-5)
+        graph = TrainingGraph(X, adjacency, matrix, 5, normalized)
+        term = GraphSmoothness.of(matrix, 0.05)
+        self.assert_back(X, HuberNorm(0.11, 0.2), term=term, graph=graph, atol=1e-5)
 
 
 class TestSmoothRows:
@@ -300,12 +300,12 @@ class TestSmoothRows:
         graph = laplacian(knn_graph(rng.normal(size=(self.D, 2)), 3), normalized=normalized)
         weights = rng.uniform(0.3, 2, size=self.N)
         pulls = weights[:, None] * rng.normal(size=X.shape)
-        return X, weights, pulls, 1.4 * graph, 1.4 * spectral_norm(graph)
+        return X, weights, pulls, 1.4 * graph, 1.4 * eigenvalue_bound(graph)
 
     def objective(self, X, U, loss, weights, pulls, graph):
         smooth = np.sum((U @ graph.toarray()) * U) / 2
-        tied = np.sum(weights[:, None] * U**2) / 2 - np.sum(pulls * U)
-        return loss.value(X - U) + smooth + tied
+        connected = np.sum(weights[:, None] * U**2) / 2 - np.sum(pulls * U)
+        return loss.value(X - U) + smooth + connected
 
     @losses
     @pytest.mark.parametrize("missing", [0.0, 0.3])
@@ -314,8 +314,8 @@ class TestSmoothRows:
         X, weights, pulls, graph, curvature = self.setup_problem(rng, missing, normalized)
         found = smooth_rows(X, loss, weights, pulls, graph, curvature)
         U = cp.Variable(X.shape)
-        tied = cp.sum_squares(cp.multiply(np.sqrt(weights)[:, None], U)) / 2
-        formula = cost(loss, X, U) + tied - cp.sum(cp.multiply(pulls, U))
+        connected = cp.sum_squares(cp.multiply(np.sqrt(weights)[:, None], U)) / 2
+        formula = cost(loss, X, U) + connected - cp.sum(cp.multiply(pulls, U))
         expected = least(formula + cp.sum_squares(U @ root_of(graph.toarray()).T) / 2)
         reached = self.objective(X, found, loss, weights, pulls, graph)
         assert reached == pytest.approx(expected, rel=1e-8)
@@ -329,18 +329,18 @@ class TestSmoothRows:
             alone = smooth_rows(X[one], loss, weights[one], pulls[one], graph, curvature)
             np.testing.assert_allclose(alone, together[one], rtol=0, atol=1e-9)
 
-    def test_without_ties_and_graph_rows_stay_as_they_are(self, rng):
+    def test_without_edges_and_graph_rows_stay_as_they_are(self, rng):
         X, weights, pulls, graph, _ = self.setup_problem(rng)
         found = smooth_rows(X, L1Norm(0.2), 0 * weights, 0 * pulls, 0 * graph, 0.0)
         np.testing.assert_array_equal(found, X)
 
-    def test_a_strong_tie_wins(self, rng):
+    def test_a_strong_edge_wins(self, rng):
         X, _, wanted, graph, curvature = self.setup_problem(rng, missing=0.2)
         weights = np.full(self.N, 1e6)
         found = smooth_rows(X, L1Norm(0.2), weights, 1e6 * wanted, graph, curvature)
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-4)
 
-    def test_a_row_without_any_entry_follows_its_ties(self, rng):
+    def test_a_row_without_any_entry_follows_its_edges(self, rng):
         X, weights, pulls, graph, curvature = self.setup_problem(rng)
         X[2] = np.nan
         found = smooth_rows(X, L1Norm(0.2), weights, pulls, graph, curvature)
@@ -375,17 +375,17 @@ class TestTrainingGraph:
         X[rng.random(X.shape) < missing] = np.nan
         graph = self.graph(X, normalized)
         order = rng.permutation(self.N)
-        diagonal, ties = graph.ties(X[order])
+        diagonal, edges = graph.edges(X[order])
         matrix = graph.laplacian.toarray()[order]
         np.testing.assert_array_equal(diagonal, graph.laplacian.diagonal()[order])
         own = np.zeros_like(matrix)
         own[np.arange(self.N), order] = diagonal
-        np.testing.assert_allclose(ties.toarray(), own - matrix, rtol=0, atol=1e-15)
-        # A row is not tied to itself.
-        assert not ties.toarray()[np.arange(self.N), order].any()
+        np.testing.assert_allclose(edges.toarray(), own - matrix, rtol=0, atol=1e-15)
+        # A row is not connected to itself.
+        assert not edges.toarray()[np.arange(self.N), order].any()
 
     @pytest.mark.parametrize("normalized", [True, False])
-    def test_new_rows_have_gaussian_ties_to_the_nearest(self, normalized, rng):
+    def test_new_rows_have_gaussian_edges_to_the_nearest(self, normalized, rng):
         X, new = rng.normal(size=(self.N, self.D)), rng.normal(size=(9, self.D))
         graph = self.graph(X, normalized)
         among = cdist(X, X)
@@ -397,102 +397,102 @@ class TestTrainingGraph:
             nearest = np.argsort(row)[: self.K]
             out[nearest] = np.exp(-((row[nearest] / bandwidth) ** 2))
         degrees = expected.sum(axis=1)
-        diagonal, ties = graph.ties(new)
+        diagonal, edges = graph.edges(new)
         if normalized:
             theirs = graph.adjacency.sum(axis=1)
             expected = expected / np.sqrt(degrees[:, None] * theirs)
             degrees = np.ones(9)
-        np.testing.assert_allclose(ties.toarray(), expected, rtol=1e-10)
+        np.testing.assert_allclose(edges.toarray(), expected, rtol=1e-10)
         np.testing.assert_allclose(diagonal, degrees, rtol=1e-10)
 
     def test_old_and_new_rows_may_come_together(self, rng):
         X, new = rng.normal(size=(self.N, self.D)), rng.normal(size=(4, self.D))
         graph = self.graph(X)
         mixed = np.vstack([new[:2], X[[7, 3]], new[2:], X[:1]])
-        diagonal, ties = graph.ties(mixed)
+        diagonal, edges = graph.edges(mixed)
         for i, row in enumerate(mixed):
-            alone, tie = graph.ties(row[None])
+            alone, edge = graph.edges(row[None])
             assert diagonal[i] == alone[0]
-            np.testing.assert_allclose(ties.toarray()[i], tie.toarray()[0], rtol=1e-14)
+            np.testing.assert_allclose(edges.toarray()[i], edge.toarray()[0], rtol=1e-14)
 
     @pytest.mark.parametrize("normalized", [True, False])
     def test_smoothness_of_a_row_is_what_it_adds_to_the_laplacian(self, normalized, rng):
         X = rng.normal(size=(self.N, self.D))
         graph = self.graph(X, normalized)
-        diagonal, ties = graph.ties(X)
+        diagonal, edges = graph.edges(X)
         L = rng.normal(size=(self.N, 3))
         moved = L.copy()
         moved[5] = rng.normal(size=3)
-        term = GraphSmoothness(graph.laplacian, 1.0)
+        term = GraphSmoothness.of(graph.laplacian, 1.0)
 
         def of_row(row):
-            return diagonal[5] * row @ row - 2 * row @ (ties @ L)[5]
+            return diagonal[5] * row @ row - 2 * row @ (edges @ L)[5]
 
         change = term.value(moved) - term.value(L)
         assert of_row(moved[5]) - of_row(L[5]) == pytest.approx(change, rel=1e-10)
 
     @pytest.mark.parametrize("normalized", [True, False])
-    def test_a_row_that_is_far_from_all_has_no_ties(self, normalized, rng):
+    def test_a_row_that_is_far_from_all_has_no_edges(self, normalized, rng):
         X = rng.normal(size=(self.N, self.D))
-        diagonal, ties = self.graph(X, normalized).ties(np.full((1, self.D), 1e4))
+        diagonal, edges = self.graph(X, normalized).edges(np.full((1, self.D), 1e4))
         assert diagonal[0] == 0
-        assert not ties.toarray().any()
+        assert not edges.toarray().any()
 
     @pytest.mark.parametrize("normalized", [True, False])
-    def test_an_isolated_training_row_has_no_ties(self, normalized, rng):
+    def test_an_isolated_training_row_has_no_edges(self, normalized, rng):
         X = rng.normal(size=(self.N, self.D))
         adjacency = knn_graph(X, self.K).toarray()
         adjacency[3], adjacency[:, 3] = 0, 0
         graph = self.graph(X, normalized, sparse.csr_array(adjacency))
-        diagonal, ties = graph.ties(X[[3, 4]])
+        diagonal, edges = graph.edges(X[[3, 4]])
         assert diagonal[0] == 0
-        assert not ties.toarray()[0].any()
+        assert not edges.toarray()[0].any()
         assert diagonal[1] > 0
 
-    def test_a_new_row_is_not_tied_to_an_isolated_one_by_a_normalised_graph(self, rng):
+    def test_a_new_row_is_not_connected_to_an_isolated_one_by_a_normalised_graph(self, rng):
         X = rng.normal(size=(self.N, self.D))
         adjacency = knn_graph(X, self.K).toarray()
         adjacency[3], adjacency[:, 3] = 0, 0
         graph = self.graph(X, True, sparse.csr_array(adjacency))
-        ties = graph.ties(X[3:4] + 1e-3)[1].toarray()[0]
-        assert np.isfinite(ties).all()
-        assert ties[3] == 0
+        edges = graph.edges(X[3:4] + 1e-3)[1].toarray()[0]
+        assert np.isfinite(edges).all()
+        assert edges[3] == 0
 
     def test_a_new_row_among_isolated_ones_carries_no_penalty(self, rng):
         X = rng.normal(size=(self.N, self.D))
         graph = self.graph(X, True, sparse.csr_array((self.N, self.N)))
-        diagonal, ties = graph.ties(rng.normal(size=(2, self.D)))
-        assert not ties.toarray().any()
+        diagonal, edges = graph.edges(rng.normal(size=(2, self.D)))
+        assert not edges.toarray().any()
         assert not diagonal.any()
 
-    def test_duplicates_of_each_other_have_ties_of_weight_one(self, rng):
+    def test_duplicates_of_each_other_have_edges_of_weight_one(self, rng):
         X = np.repeat(rng.normal(size=(2, self.D)), 20, axis=0)
         graph = self.graph(X, normalized=False)
         assert graph.bandwidth == 0
-        _, ties = graph.ties(X[:1] + 1e-3)
-        np.testing.assert_array_equal(np.unique(ties.toarray()), [0.0, 1.0])
+        _, edges = graph.edges(X[:1] + 1e-3)
+        np.testing.assert_array_equal(np.unique(edges.toarray()), [0.0, 1.0])
 
     def test_fewer_training_rows_than_neighbours(self, rng):
         for n_rows in (1, 2, 4):
             X = rng.normal(size=(n_rows, self.D))
-            diagonal, ties = self.graph(X, normalized=False).ties(rng.normal(size=(3, self.D)))
-            assert ties.shape == (3, n_rows)
-            assert np.isfinite(ties.toarray()).all()
-            np.testing.assert_allclose(diagonal, ties.toarray().sum(axis=1), rtol=1e-12)
+            diagonal, edges = self.graph(X, normalized=False).edges(rng.normal(size=(3, self.D)))
+            assert edges.shape == (3, n_rows)
+            assert np.isfinite(edges.toarray()).all()
+            np.testing.assert_allclose(diagonal, edges.toarray().sum(axis=1), rtol=1e-12)
 
     def test_training_rows_that_share_no_feature_are_left_out_of_the_bandwidth(self, rng):
         X = rng.normal(size=(8, 6))
         X[:4, 3:], X[4:, :3] = np.nan, np.nan
         graph = self.graph(X, normalized=False)
         assert np.isfinite(graph.bandwidth)
-        diagonal, ties = graph.ties(rng.normal(size=(2, 6)))
+        diagonal, edges = graph.edges(rng.normal(size=(2, 6)))
         assert np.isfinite(diagonal).all()
-        assert 0 < ties.toarray().max() < 1
+        assert 0 < edges.toarray().max() < 1
 
     def test_a_training_row_with_holes_is_known_among_rows_that_agree_with_it(self, rng):
         X = rng.normal(size=(8, 6))
         X[0] = np.nan
         X[0, 0] = X[5, 0]  # equal to row 5 where both are there, and before it
         graph = self.graph(X, normalized=False)
-        diagonal, _ = graph.ties(X[5:6])
+        diagonal, _ = graph.edges(X[5:6])
         assert diagonal[0] == graph.laplacian.diagonal()[5]

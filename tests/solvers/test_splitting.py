@@ -3,29 +3,24 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from mixtures import planted
+from mixtures import as_array, planted
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from robustpca.engine.threads import Crew, compiled
-from robustpca.parts.entry_losses import (
-    GraphSmoothness,
-    HuberNorm,
-    L1Norm,
-    SquaredNorm,
-    singular_value_threshold,
-    soft_threshold,
-)
+from robustpca.engine.threads import ThreadPool, compiled
+from robustpca.parts.entry_losses import HuberNorm, L1Norm, SquaredNorm
 from robustpca.parts.graphs import knn_graph, laplacian
 from robustpca.solvers.splitting import (
     Balanced,
+    GraphSmoothness,
     Growing,
-    harvest,
+    extract_tile,
     largest_entry,
     mean_size,
     observed_norm,
+    pursuit_loss,
+    residual_step,
     split,
-    update,
 )
 
 both = pytest.mark.parametrize("schedule", [Balanced, Growing])
@@ -36,17 +31,26 @@ def usual(X):
     return L1Norm(1 / np.sqrt(max(X.shape)))
 
 
-def pursue(X, loss=None, terms=(), *, schedule=Balanced, tol=1e-7, max_iter=5000, **options):
+def soft_threshold(A, threshold):
+    return np.sign(A) * np.maximum(np.abs(A) - threshold, 0)
+
+
+def singular_value_threshold(A, threshold):
+    left, values, right = np.linalg.svd(A, full_matrices=False)
+    return (left * np.maximum(values - threshold, 0)) @ right
+
+
+def pursue(X, loss=None, term=None, *, tol=1e-7, max_iter=5000, **options):
     loss = usual(X) if loss is None else loss
-    return split(X, loss, terms, schedule=schedule(), tol=tol, max_iter=max_iter, **options)
+    return split(X, loss, term, tol=tol, max_iter=max_iter, **options)
 
 
-def objective(X, L, loss, terms=()):
+def objective(X, L, loss, term=None):
     nuclear = np.linalg.norm(L.astype(np.float64), "nuc")
-    return nuclear + loss.value(X - L) + sum(term.value(L) for term in terms)
+    return nuclear + loss.value(X - L) + (0 if term is None else term.value(L))
 
 
-def optimum(X, loss, terms=()):
+def optimum(X, loss, term=None):
     """The least objective, and where it is, by an interior-point method."""
     L = cp.Variable(X.shape)
     error = cp.multiply(~np.isnan(X), np.nan_to_num(X) - L)
@@ -56,7 +60,7 @@ def optimum(X, loss, terms=()):
         SquaredNorm: lambda: cp.sum_squares(error) / 2,
     }
     cost = cp.normNuc(L) + loss.weight * formulas[type(loss)]()
-    for term in terms:
+    if term is not None:
         values, vectors = np.linalg.eigh(term.laplacian.toarray())
         root = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
         cost += term.weight * cp.sum_squares(root @ L)
@@ -79,12 +83,12 @@ class TestOptimum:
     def test_is_the_one_of_an_interior_point_method(self, loss, shape, smooth, missing, rng):
         X, *_ = planted(rng, shape, 2, noise=0.1, missing=missing)
         graph = laplacian(knn_graph(rng.normal(size=(shape[0], 2)), 3))
-        terms = [GraphSmoothness(graph, 0.2)] if smooth else []
-        least, where = optimum(X, loss, terms)
-        result = pursue(X, loss, terms, tol=1e-8)
+        term = GraphSmoothness.of(graph, 0.2) if smooth else None
+        least, where = optimum(X, loss, term)
+        result = pursue(X, loss, term, tol=1e-8)
         assert result.converged
         L = result.low_rank.dense()
-        found = objective(X, L, loss, terms)
+        found = objective(X, L, loss, term)
         assert found == pytest.approx(least, rel=1e-6)
         assert relative(L, where) < 1e-3
         # What is said to be missing to the optimum is not less than what is missing.
@@ -95,18 +99,8 @@ class TestOptimum:
     def test_without_smoothness_a_graph_is_not_seen(self, rng):
         X, *_ = planted(rng, (30, 20), 2, noise=0.1)
         graph = laplacian(knn_graph(rng.normal(size=(30, 2)), 3))
-        plain, with_term = (pursue(X, terms=t) for t in ([], [GraphSmoothness(graph, 0.0)]))
+        plain, with_term = (pursue(X, term=t) for t in (None, GraphSmoothness.of(graph, 0.0)))
         np.testing.assert_allclose(with_term.low_rank.dense(), plain.low_rank.dense(), atol=1e-6)
-
-    def test_two_graphs_are_as_good_as_their_sum(self, rng):
-        X, *_ = planted(rng, (40, 25), 2, noise=0.1)
-        first, second = (laplacian(knn_graph(rng.normal(size=(40, 2)), 3)) for _ in range(2))
-        apart = [GraphSmoothness(first, 0.3), GraphSmoothness(second, 0.6)]
-        together = [GraphSmoothness(0.5 * first + second, 0.6)]
-        results = [pursue(X, terms=terms, tol=1e-9) for terms in (apart, together)]
-        assert all(result.converged for result in results)
-        expected = results[1].low_rank.dense()
-        np.testing.assert_allclose(results[0].low_rank.dense(), expected, atol=1e-5)
 
     def test_a_strong_graph_makes_neighbours_equal(self, rng):
         X, *_ = planted(rng, (40, 25), 2, noise=0.1)
@@ -114,8 +108,8 @@ class TestOptimum:
         adjacency = sparse.csr_array(np.kron(np.eye(2), np.ones((20, 20))) - np.eye(40))
         spread = []
         for weight in (0.1, 1.0, 10.0):
-            term = GraphSmoothness(laplacian(adjacency), weight)
-            result = pursue(X, terms=[term], tol=1e-6)
+            term = GraphSmoothness.of(laplacian(adjacency), weight)
+            result = pursue(X, term=term, tol=1e-6)
             assert result.converged
             assert result.gap < 1e-5
             groups = result.low_rank.dense().reshape(2, 20, 25)
@@ -124,42 +118,42 @@ class TestOptimum:
         assert spread[0] > 0.1
         assert spread[2] < 0.02
 
-    @pytest.mark.parametrize("loss", ["l1", "huber", "little room"])
+    @pytest.mark.parametrize("loss", ["l1", "huber", "low threshold"])
     @pytest.mark.parametrize("missing", [0.0, 0.3])
     @pytest.mark.parametrize("shape", [(200, 120), (120, 200)], ids=["tall", "wide"])
     def test_of_larger_problems_is_certified(self, shape, missing, loss, rng):
         X, *_ = planted(rng, shape, 6, noise=0.1, missing=missing)
         weight = 1 / np.sqrt(200 * (1 - missing))
-        threshold = {"huber": 0.3, "little room": 0.05}.get(loss)
+        threshold = {"huber": 0.3, "low threshold": 0.05}.get(loss)
         loss = L1Norm(weight) if loss == "l1" else HuberNorm(weight, threshold)
         result = pursue(X, loss)
         assert result.converged
         assert 0 <= result.gap < 1e-5
-        L, S, dual = result.low_rank.dense(), result.sparse.toarray(), result.multipliers
+        L, S, dual = result.low_rank.dense(), as_array(result.sparse), result.multipliers
         # The certificate, once more, from nothing but the multipliers.
         assert np.linalg.norm(dual, 2) <= 1 + 1e-5
         assert np.abs(dual).max() <= weight * (1 + 1e-12)
         assert np.all(dual[np.isnan(X)] == 0)
         np.testing.assert_allclose(dual[S != 0], weight * np.sign(S[S != 0]), rtol=1e-6)
-        lower = np.nansum(X * dual) / (1 + 1e-5) - loss.conjugate_of(float(np.sum(dual**2)))
+        lower = np.nansum(X * dual) / (1 + 1e-5) - loss.conjugate(float(np.sum(dual**2)))
         found = objective(X, L, loss)
         assert 0 <= (found - lower) / found < 3e-5
         # On the row space of the low-rank part they are its polar factor.
         left, values = result.low_rank.left, result.low_rank.values
         polar = left / values
         np.testing.assert_allclose(dual @ result.low_rank.right.T, polar, rtol=0, atol=1e-4)
-        # What neither part explains stays within the room for noise.
+        # What neither part explains is below the threshold of the loss.
         rest = np.nan_to_num(X - L - S)
-        assert np.abs(rest).max() <= loss.knee + 1e-5 * np.nanmax(np.abs(X))
+        assert np.abs(rest).max() <= loss.threshold + 1e-5 * np.nanmax(np.abs(X))
 
     def test_with_a_graph_is_certified(self, rng):
         X, *_ = planted(rng, (200, 120), 6, noise=0.1, missing=0.1)
-        term = GraphSmoothness(laplacian(knn_graph(np.nan_to_num(X), 5)), 0.3)
+        term = GraphSmoothness.of(laplacian(knn_graph(np.nan_to_num(X), 5)), 0.3)
         loss = usual(X)
-        result = pursue(X, loss, [term])
+        result = pursue(X, loss, term)
         assert result.converged
         assert result.gap < 1e-5
-        S, dual = result.sparse.toarray(), result.multipliers
+        S, dual = as_array(result.sparse), result.multipliers
         assert np.linalg.norm(dual, 2) <= 1 + 1e-5
         # The loss bears what nuclear norm and graph ask for together.
         borne = dual + term.gradient(result.low_rank.dense())
@@ -172,9 +166,9 @@ class TestOptimum:
         left, _, right = np.linalg.svd(X, full_matrices=False)
         enough = np.abs(left[:, :4] @ right[:4]).max()
         result = pursue(X, L1Norm(1.05 * enough))
-        assert result.sparse.nnz == 0
+        assert result.n_sparse == 0
         assert relative(result.low_rank.dense(), X) < 1e-6
-        assert pursue(X, L1Norm(0.3 * enough), max_iter=300).sparse.nnz > 0
+        assert pursue(X, L1Norm(0.3 * enough), max_iter=300).n_sparse > 0
 
     @pytest.mark.parametrize("shape", [(60, 50), (20, 30)], ids=str)
     def test_data_that_fit_their_signs_are_sparse_altogether(self, shape, rng):
@@ -182,7 +176,7 @@ class TestOptimum:
         enough = 1 / np.linalg.norm(np.sign(X), 2)
         result = pursue(X, L1Norm(0.95 * enough))
         assert result.low_rank.rank == 0
-        np.testing.assert_allclose(result.sparse.toarray(), X, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(as_array(result.sparse), X, rtol=0, atol=1e-6)
         assert pursue(X, L1Norm(3 * enough), max_iter=300).low_rank.rank > 0
 
     def test_a_quadratic_loss_is_one_singular_value_threshold(self, rng):
@@ -190,7 +184,7 @@ class TestOptimum:
         result = pursue(X, SquaredNorm(0.2), tol=1e-9)
         expected = singular_value_threshold(X, 1 / 0.2)
         np.testing.assert_allclose(result.low_rank.dense(), expected, rtol=0, atol=1e-6)
-        assert result.sparse.nnz == 0
+        assert result.n_sparse == 0
 
     @pytest.mark.parametrize("schedule", [Growing, lambda: Growing(3.0)], ids=["1.5", "3"])
     def test_growing_penalties_stop_short_of_it_by_little(self, schedule):
@@ -243,16 +237,16 @@ class TestPace:
         result = pursue(X, max_iter=400)
         assert result.converged
         assert relative(result.low_rank.dense(), low) < 1e-6 * max(1.0, 1e-6 * wild)
-        assert result.sparse.toarray()[3, 5] == pytest.approx(wild, rel=1e-2)
+        assert as_array(result.sparse)[3, 5] == pytest.approx(wild, rel=1e-2)
 
     def test_a_penalty_rises_when_the_low_rank_part_hardly_moves(self):
         # The share of a step that the low-rank part does not take falls to the multipliers.
         schedule = Balanced()
-        assert schedule.change(10, 1.0, lambda: 0.1) > 2
+        assert schedule.factor(10, 1.0, lambda: 0.1) > 2
 
     def test_a_penalty_falls_when_the_multipliers_hardly_move(self):
         schedule = Balanced()
-        assert schedule.change(10, 1.0, lambda: 0.999 * schedule.relaxation) < 0.5
+        assert schedule.factor(10, 1.0, lambda: 0.999 * schedule.relaxation) < 0.5
 
 
 class TestRecovery:
@@ -264,10 +258,10 @@ class TestRecovery:
         result = pursue(X, schedule=schedule)
         assert result.converged
         assert relative(result.low_rank.dense(), low) < 1e-6
-        assert relative(result.sparse.toarray(), wrong) < 1e-6
+        assert relative(as_array(result.sparse), wrong) < 1e-6
         assert result.low_rank.rank == 10
         # Nearly all wrong entries are found: tiny ones may pass.
-        missed = (result.sparse.toarray() != 0) != (wrong != 0)
+        missed = (as_array(result.sparse) != 0) != (wrong != 0)
         assert missed.mean() < 1e-4
 
     @pytest.mark.parametrize("shape", [(200, 200), (300, 200)], ids=str)
@@ -277,9 +271,11 @@ class TestRecovery:
         result = pursue(X, L1Norm(1 / np.sqrt(0.7 * max(shape))))
         assert result.converged
         assert relative(result.low_rank.dense(), low) < 1e-5
-        seen = ~np.isnan(X)
-        np.testing.assert_allclose(result.sparse.toarray()[seen], wrong[seen], rtol=0, atol=1e-4)
-        assert not result.sparse.toarray()[~seen].any()
+        observed = ~np.isnan(X)
+        np.testing.assert_allclose(
+            as_array(result.sparse)[observed], wrong[observed], rtol=0, atol=1e-4
+        )
+        assert not as_array(result.sparse)[~observed].any()
 
     @both
     def test_single_precision_in_single_precision_out(self, schedule, rng):
@@ -299,7 +295,7 @@ class TestRecovery:
 
     @pytest.mark.parametrize("noise", [1e-7, 1e-6, 1e-5, 1e-4, 1e-3])
     def test_tiny_noise_does_not_take_for_ever(self, noise, rng):
-        # The multipliers would settle after thousands of iterations only.
+        # The multipliers would converge after thousands of iterations only.
         X, *_ = planted(rng, (100, 100), 3, noise=noise)
         result = pursue(X, tol=1e-6, max_iter=500)
         assert result.converged
@@ -312,14 +308,26 @@ class TestRecovery:
         assert result.gap < 1e-5
         assert relative(result.low_rank.dense(), low) < 3 * max(noise, 1e-7)
 
-    def test_room_for_noise_gives_a_better_low_rank_part(self, rng):
+    def test_a_loss_that_allows_for_noise_gives_a_better_low_rank_part(self, rng):
         X, low, _ = planted(rng, (200, 120), 5, noise=0.2)
         weight = 1 / np.sqrt(200)
-        room = 0.2 * weight * (np.sqrt(200) + np.sqrt(120))
-        plain, roomy = (pursue(X, loss) for loss in (L1Norm(weight), HuberNorm(weight, room)))
-        assert 5 <= roomy.low_rank.rank <= 7
+        loss, noise = pursuit_loss(X, noise=0.2)
+        threshold = 0.2 * weight * (np.sqrt(200) + np.sqrt(120))
+        assert (loss.weight, loss.threshold, noise) == pytest.approx((weight, threshold, 0.2))
+        assert pursuit_loss(X) == (L1Norm(weight), 0.0)
+        plain, tolerant = (pursue(X, given) for given in (L1Norm(weight), loss))
+        assert 5 <= tolerant.low_rank.rank <= 7
         assert plain.low_rank.rank > 20
-        assert relative(roomy.low_rank.dense(), low) < relative(plain.low_rank.dense(), low)
+        assert relative(tolerant.low_rank.dense(), low) < relative(plain.low_rank.dense(), low)
+
+    @pytest.mark.parametrize("smooth", [False, True], ids=["plain", "graph"])
+    def test_the_estimated_noise_is_the_planted_one(self, smooth, rng):
+        X, *_ = planted(rng, (200, 120), 5, noise=0.2, missing=0.1)
+        graph = laplacian(knn_graph(np.nan_to_num(X), 5))
+        term = GraphSmoothness.of(graph, 1e-3) if smooth else None
+        loss, noise = pursuit_loss(X, 0.08, "auto", term)
+        assert 0.15 < noise < 0.25
+        assert loss.weight == 0.08
 
     def test_growing_penalties_are_the_textbook_loop(self):
         for seed in range(3):
@@ -341,9 +349,9 @@ class TestRecovery:
     @pytest.mark.parametrize("rate", [1.5, 3.0])
     def test_growing_penalties_grow_to_ten_million_times_the_first(self, rate, rng):
         X, schedule = rng.normal(size=(20, 15)), Growing(rate)
-        with Crew() as crew:
-            schedule.start(X, usual(X), crew)
-        growth = np.prod([schedule.change(i, 1.0, lambda: 1.0) for i in range(1, 100)])
+        with ThreadPool() as pool:
+            schedule.start(X, usual(X), pool)
+        growth = np.prod([schedule.factor(i, 1.0, lambda: 1.0) for i in range(1, 100)])
         assert growth == pytest.approx(1e7)
 
     def test_growing_penalties_need_fewer_passes(self, rng):
@@ -368,7 +376,7 @@ def textbook_loop(X, weight, rate=1.5):
 
 
 class TestInvariance:
-    """The same problem in other clothes has the same answer."""
+    """An equivalent problem has the same answer."""
 
     @pytest.fixture(name="X")
     def data(self, rng):
@@ -389,7 +397,7 @@ class TestInvariance:
     def test_in_other_units(self, X, scale):
         self.assert_same(X, scale * X, lambda A: A / scale)
 
-    def test_in_other_units_with_room_for_noise(self, X):
+    def test_in_other_units_with_a_loss_for_noise(self, X):
         loss = HuberNorm(0.1, 0.2)
         self.assert_same(X, 1000 * X, lambda A: A / 1000, loss, loss.scaled(1000))
 
@@ -415,10 +423,6 @@ class TestInvariance:
         result = pursue(scale * X, schedule=schedule)
         assert result.converged
         assert relative(result.low_rank.dense() / scale, low) < 1e-6
-
-
-def as_array(part):
-    return part.toarray() if hasattr(part, "toarray") else part.dense()
 
 
 class TestData:
@@ -458,7 +462,7 @@ class TestData:
             with threadpool_limits(n_threads, user_api="blas"):
                 term = GraphSmoothness(graph, 0.1, 2.0)
                 results.append(
-                    (pursue(X, schedule=schedule), pursue(X, terms=[term], schedule=schedule))
+                    (pursue(X, schedule=schedule), pursue(X, term=term, schedule=schedule))
                 )
         for other in results[1:]:
             for result, expected in zip(other, results[0], strict=True):
@@ -468,22 +472,14 @@ class TestData:
         X, *_ = planted(rng, (90, 60), 4, noise=0.1)
         assert_identical(pursue(X), pursue(X))
 
-    @pytest.mark.parametrize("schedule", [Balanced, Growing])
-    def test_a_schedule_may_serve_again(self, schedule, rng):
-        X, *_ = planted(rng, (90, 60), 4, noise=0.1)
-        reused = schedule()
-        options = {"schedule": reused, "tol": 1e-7, "max_iter": 1000}
-        split(1e3 * X[:40], usual(X), **options)
-        assert_identical(split(X, usual(X), **options), pursue(X, schedule=schedule), atol=1e-4)
-
     def test_measures_leave_missing_entries_out(self, rng):
         X = rng.normal(size=(300, 7))
         X[rng.random(X.shape) < 0.3] = np.nan
-        seen = X[~np.isnan(X)]
+        observed = X[~np.isnan(X)]
         for A in (X, X.astype(np.float32)):
-            assert observed_norm(A) == pytest.approx(np.linalg.norm(seen), rel=1e-6)
-            assert largest_entry(A) == pytest.approx(np.abs(seen).max(), rel=1e-6)
-            assert mean_size(A) == pytest.approx(np.abs(seen).mean(), rel=1e-6)
+            assert observed_norm(A) == pytest.approx(np.linalg.norm(observed), rel=1e-6)
+            assert largest_entry(A) == pytest.approx(np.abs(observed).max(), rel=1e-6)
+            assert mean_size(A) == pytest.approx(np.abs(observed).mean(), rel=1e-6)
 
 
 def assert_identical(result, expected, atol=0.0):
@@ -502,9 +498,9 @@ class TestLoop:
         return planted(rng, (90, 60), 4, noise=0.1, missing=0.1)[0]
 
     @both
-    def test_watch_is_told_of_every_iteration(self, schedule, X):
+    def test_the_callback_is_called_after_every_iteration(self, schedule, X):
         steps = []
-        result = pursue(X, schedule=schedule, watch=steps.append)
+        result = pursue(X, schedule=schedule, callback=steps.append)
         assert [step.iteration for step in steps] == list(range(1, result.n_iter + 1))
         np.testing.assert_array_equal([step.objective for step in steps], result.objective[1:])
         assert steps[-1].change == result.change <= 1e-7
@@ -513,7 +509,7 @@ class TestLoop:
         assert steps[-1].detail == f"rank {result.low_rank.rank}"
         assert result.objective[0] == pytest.approx(usual(X).value(X), rel=1e-6)
 
-    def test_an_exception_of_watch_comes_through_and_harms_nothing(self, X):
+    def test_an_exception_of_the_callback_ends_the_loop_and_harms_nothing(self, X):
         before = X.copy()
 
         def stop(step):
@@ -521,7 +517,7 @@ class TestLoop:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            pursue(X, watch=stop)
+            pursue(X, callback=stop)
         np.testing.assert_array_equal(X, before)
         assert pursue(X).converged
 
@@ -545,14 +541,14 @@ class TestLoop:
     def test_what_remains_is_within_the_tolerance(self, schedule, rng):
         X, *_ = planted(rng, (90, 60), 4)
         result = pursue(X, schedule=schedule)
-        rest = X - result.low_rank.dense() - result.sparse.toarray()
+        rest = X - result.low_rank.dense() - as_array(result.sparse)
         assert np.linalg.norm(rest) < 3e-7 * np.linalg.norm(X)
 
-    def warm_and_cold(self, X, loss=None, terms=()):
-        cold = pursue(X, loss, terms)
+    def warm_and_cold(self, X, loss=None, term=None):
+        cold = pursue(X, loss, term)
         start = cold.start()
         before = np.array(start, copy=True)
-        warm = pursue(X, loss, terms, schedule=lambda: Balanced(cold.penalty), start=start)
+        warm = pursue(X, loss, term, schedule=lambda: Balanced(cold.penalty), start=start)
         assert warm.converged
         assert relative(warm.low_rank.dense(), cold.low_rank.dense()) < 1e-5
         np.testing.assert_array_equal(start, before)
@@ -565,8 +561,8 @@ class TestLoop:
     @pytest.mark.parametrize("smooth", [False, True], ids=["huber", "graph"])
     def test_a_warm_start_needs_few_iterations_when_the_rank_is_low(self, smooth, rng):
         X, *_ = planted(rng, (200, 120), 4, noise=0.1)
-        terms = [GraphSmoothness(laplacian(knn_graph(X, 5)), 0.1)] if smooth else []
-        warm, cold = self.warm_and_cold(X, HuberNorm(1 / np.sqrt(200), 0.3), terms)
+        term = GraphSmoothness.of(laplacian(knn_graph(X, 5)), 0.1) if smooth else None
+        warm, cold = self.warm_and_cold(X, HuberNorm(1 / np.sqrt(200), 0.3), term)
         assert warm < 0.4 * cold
 
     def test_a_warm_start_serves_nearly_the_same_problem(self, X):
@@ -580,7 +576,7 @@ class TestLoop:
 
 
 class TestOddData:
-    """Data that nobody would pursue on purpose still get an answer."""
+    """Unusual data get an answer too."""
 
     def assert_optimal(self, X, loss=None, **options):
         loss = usual(X) if loss is None else loss
@@ -589,11 +585,11 @@ class TestOddData:
             L = result.low_rank.dense()
             assert result.converged
             assert np.isfinite(L).all()
-            assert np.isfinite(result.sparse.toarray()).all()
+            assert np.isfinite(as_array(result.sparse)).all()
             if schedule is Balanced:
                 assert result.gap < 1e-5
             if isinstance(loss, L1Norm):
-                rest = np.nan_to_num(X - L - result.sparse.toarray())
+                rest = np.nan_to_num(X - L - as_array(result.sparse))
                 assert np.linalg.norm(rest) <= 1e-6 * max(observed_norm(X), 1e-300)
         return result
 
@@ -617,7 +613,7 @@ class TestOddData:
 
     def test_a_small_zero_matrix_is_nothing(self):
         result = self.assert_optimal(np.zeros((20, 10)))
-        assert result.low_rank.rank == result.sparse.nnz == 0
+        assert result.low_rank.rank == result.n_sparse == 0
 
     @pytest.mark.parametrize(
         "X",
@@ -676,14 +672,6 @@ class TestOddData:
         with pytest.raises((RuntimeWarning, ValueError)):
             pursue(X)
 
-    @pytest.mark.skip("squares of the entries overflow or vanish; the estimators refuse such data")
-    @pytest.mark.parametrize("scale", [1e200, 1e-200])
-    def test_huge_and_tiny_values(self, scale, rng):
-        X, low, _ = planted(rng, (120, 90), 4)
-        result = pursue(scale * X)
-        assert result.converged
-        assert relative(result.low_rank.dense() / scale, low) < 1e-6
-
     @pytest.mark.parametrize("scale", [1e100, 1e-100])
     def test_large_and_small_values(self, scale, rng):
         X, low, _ = planted(rng, (120, 90), 4)
@@ -711,14 +699,14 @@ class TestKernels:
 
     @pytest.mark.parametrize("loss", LOSSES, ids=["l1", "huber", "l2"])
     @pytest.mark.parametrize("relaxation", [1.0, 1.8])
-    def test_update(self, loss, relaxation, arrays, dtype):
+    def test_residual_step(self, loss, relaxation, arrays, dtype):
         X, A, L = arrays
         steps = np.linspace(0.5, 2, 6)
         decay = np.linspace(0.5, 1.5, 6).astype(dtype)
         slope, bound = (np.broadcast_to(v, 6).astype(dtype) for v in loss.dual_map(steps))
-        numbers = [dtype(number) for number in (relaxation, loss.knee, loss.curvature)]
+        numbers = [dtype(number) for number in (relaxation, loss.threshold, loss.curvature)]
         found = []
-        for kernel in (update, compiled(update)):
+        for kernel in (residual_step, compiled(residual_step)):
             moved, sums = A.copy(), np.zeros((6, 3))
             kernel(X, moved, L, decay, slope, bound, *numbers, sums)
             found.append((moved, sums))
@@ -740,24 +728,24 @@ class TestKernels:
         costs = [loss.value(row[None]) / loss.weight for row in error]
         np.testing.assert_allclose(sums[:, 2], costs, rtol=10 * rounding)
 
-    def test_update_in_single_precision_is_not_done_in_double(self, rng):
+    def test_a_step_in_single_precision_is_not_done_in_double(self, rng):
         X, A, L = (rng.normal(size=(5, 50)).astype(np.float32) for _ in range(3))
         ones = np.ones(5, np.float32)
         sums = np.zeros((5, 3))
         numbers = [np.float32(number) for number in (1.8, 0.5, 1.0)]
-        compiled(update)(X, A, L, ones, ones, ones, *numbers, sums)
+        compiled(residual_step)(X, A, L, ones, ones, ones, *numbers, sums)
         # What was added up in double precision would not fit into single precision.
         np.testing.assert_array_equal(sums, sums.astype(np.float32))
         assert len(np.unique(sums)) == sums.size
 
     @pytest.mark.parametrize("loss", LOSSES, ids=["l1", "huber", "l2"])
-    def test_harvest(self, loss, arrays, dtype):
+    def test_extract_tile(self, loss, arrays, dtype):
         X, A, L = arrays
         penalty = 1.3
-        numbers = (*loss.dual_map(1 / penalty), loss.knee, loss.curvature, penalty)
+        numbers = (*loss.dual_map(1 / penalty), loss.threshold, loss.curvature, penalty)
         numbers = [dtype(number) for number in numbers]
         found = []
-        for kernel in (harvest, compiled(harvest)):
+        for kernel in (extract_tile, compiled(extract_tile)):
             dual, counts = A.copy(), np.zeros(6, np.int64)
             columns, entries = np.zeros(54, np.int32), np.zeros(54, dtype)
             n, *sums = kernel(X, dual, L, *numbers, counts, columns, entries)
@@ -770,11 +758,12 @@ class TestKernels:
         exact = [array.astype(np.float64) for array in (X, A, L)]
         error = exact[0] - exact[2]
         push = error + exact[1] - exact[2]
-        # The residual part is the proximal step; its sparse share is what exceeds the knee.
-        step = loss.prox(push, 1 / penalty)
+        # The residual part is the proximal step; its sparse share exceeds the threshold.
+        slope, bound = loss.dual_map(1 / penalty)
+        step = push - np.clip(slope * push, -bound, bound)
         forces = np.nan_to_num(penalty * (push - step))
         np.testing.assert_allclose(dual, forces, rtol=0, atol=10 * rounding)
-        large = np.nan_to_num(step - np.clip(step, -loss.knee, loss.knee))
+        large = np.nan_to_num(step - np.clip(step, -loss.threshold, loss.threshold))
         dense = np.zeros_like(large)
         dense[np.repeat(np.arange(6), counts), columns] = entries
         np.testing.assert_allclose(dense, large, rtol=0, atol=10 * rounding)
@@ -782,3 +771,23 @@ class TestKernels:
         value = loss.value(error) / loss.weight
         expected = np.nansum(exact[0] * forces), np.sum(forces**2), value
         np.testing.assert_allclose(sums, expected, rtol=10 * rounding)
+
+
+class TestGraphSmoothness:
+    @pytest.mark.parametrize("normalized", [True, False])
+    def test_value_gradient_and_lipschitz_constant(self, normalized, rng):
+        adjacency = knn_graph(rng.normal(size=(30, 3)), 4)
+        term = GraphSmoothness.of(laplacian(adjacency, normalized=normalized), 0.7)
+        A, direction = rng.normal(size=(2, 30, 4))
+        if not normalized:
+            differences = np.sum((A[:, None] - A[None]) ** 2, axis=-1)
+            expected = 0.7 * np.sum(adjacency.toarray() * differences) / 2
+            assert term.value(A) == pytest.approx(expected, rel=1e-13)
+        # The value is a quadratic, so central differences are exact whatever the step.
+        slope = (term.value(A + direction) - term.value(A - direction)) / 2
+        assert np.vdot(term.gradient(A), direction) == pytest.approx(slope, rel=1e-11)
+        change = np.linalg.norm(term.gradient(A) - term.gradient(direction))
+        assert change <= term.lipschitz * np.linalg.norm(A - direction)
+        # Along the roughest eigenvector gradients do differ by as much.
+        rough = np.linalg.eigh(term.laplacian.toarray())[1][:, -1:]
+        assert np.linalg.norm(term.gradient(rough)) == pytest.approx(term.lipschitz, rel=1e-9)

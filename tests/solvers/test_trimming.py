@@ -6,12 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine import rows
 from robustpca.engine.rows import ArrayRows
-from robustpca.engine.view import View, explore, near_rows
+from robustpca.engine.spherical import RowDirections, explore, near_rows
+from robustpca.metrics import subspace_distance
 from robustpca.solvers import angular
 from robustpca.solvers.angular import Counter, exact_axes, trim, view_axes
-from robustpca.testing import planted_subspace, subspace_distance
 
 
 def directions(X, center):
@@ -35,16 +36,16 @@ def direct_count(X, center, max_angle):
     return anchor, ~far[anchor]
 
 
-def looked_at(X, center=None, n_widenings=2):
+def explored(X, center=None, n_expansions=2):
     near = near_rows(ArrayRows(X))
-    view = View(near if center is None else near.centred(np.asarray(center)))
-    view.start(7, np.random.default_rng(0))
-    explore(view, 7, n_widenings)
-    return view
+    found = RowDirections(near if center is None else near.centred(np.asarray(center)))
+    found.initialise(7, np.random.default_rng(0))
+    explore(found, 7, n_expansions)
+    return found
 
 
 def check_trimming(X, max_angle, center=None):
-    view = looked_at(X, center)
+    view = explored(X, center).view
     found = trim(view, max_angle)
     anchor, kept = direct_count(X, view.point, max_angle)
     assert found.anchor == anchor
@@ -110,7 +111,7 @@ def test_all_pairs_are_counted_when_bounds_tell_nothing(rng, monkeypatch):
     monkeypatch.setattr(angular, "FIRST_GROUP", 3)
     monkeypatch.setattr(angular, "TALL", 20)
     reports = []
-    view = looked_at(X)
+    view = explored(X).view
     # At this angle some pairs of random directions are near and most are not.
     max_angle = 1.5
     found = trim(view, max_angle, report=reports.append)
@@ -126,7 +127,7 @@ def test_all_pairs_are_counted_when_bounds_tell_nothing(rng, monkeypatch):
 def test_bounds_and_counts_hold_the_exact_numbers(rng):
     for dtype in (np.float32, np.float64):
         X = (planted_subspace(rng, 200, 120, 3, 20, noise=0.03)[0] + 2).astype(dtype)
-        view = looked_at(X)
+        view = explored(X).view
         U, _ = directions(X, view.point)
         wanted = (np.abs(U @ U.T) < 0.5).sum(axis=1)
         counter = Counter(view, 0.5)
@@ -149,7 +150,7 @@ def test_rows_far_from_the_origin_are_counted_right(rng):
 
 def test_only_the_given_anchors_are_considered(rng):
     X = planted_subspace(rng, 150, 30, 3, 15, noise=0.2)[0]
-    view = looked_at(X)
+    view = explored(X).view
     U, _ = directions(X, view.point)
     counts = (np.abs(U @ U.T) < 0.5).sum(axis=1)
     anchors = np.argsort(counts)[40:60]
@@ -161,13 +162,13 @@ def test_only_the_given_anchors_are_considered(rng):
 def test_rows_at_the_centre_are_neither_counted_nor_trimmed(rng):
     X = rng.normal(size=(30, 4))
     X[[3, 17]] = 0
-    found = trim(looked_at(X, np.zeros(4)), 0.3)
+    found = trim(explored(X, np.zeros(4)).view, 0.3)
     assert found.support[[3, 17]].all()
     rest = np.delete(X, [3, 17], axis=0)
     assert_array_equal(
-        np.delete(found.support, [3, 17]), trim(looked_at(rest, np.zeros(4)), 0.3).support
+        np.delete(found.support, [3, 17]), trim(explored(rest, np.zeros(4)).view, 0.3).support
     )
-    nothing = trim(looked_at(np.zeros((5, 4)), np.zeros(4)), 0.3)
+    nothing = trim(explored(np.zeros((5, 4)), np.zeros(4)).view, 0.3)
     assert nothing.anchor == -1
     assert nothing.support.all()
 
@@ -183,8 +184,8 @@ def test_both_sides_and_the_view_give_the_same_axes(shape, rng):
     _, values, components = np.linalg.svd(U, full_matrices=False)
     near = near_rows(ArrayRows(X)).centred(center)
     weights = 1 / np.sum((X - center) ** 2, axis=1)
-    view = looked_at(X, center, 12)
-    for axes in (exact_axes(near, weights, 3), view_axes(view, 3)):
+    found = explored(X, center, 12)
+    for axes in (exact_axes(near, weights, 3), view_axes(found, 3)):
         assert subspace_distance(axes.components, components[:3]) < 1e-7
         assert_allclose(axes.values, values[:3] ** 2)
         Z = X - center
@@ -198,8 +199,8 @@ def test_missing_rank_is_made_up_for(shape, rng):
     X = np.outer(rng.normal(size=shape[0]), rng.normal(size=shape[1]))
     near = near_rows(ArrayRows(X)).centred(np.zeros(shape[1]))
     weights = 1 / np.sum(X**2, axis=1)
-    view = looked_at(X, np.zeros(shape[1]))
-    for axes in (exact_axes(near, weights, 4), view_axes(view, 4)):
+    found = explored(X, np.zeros(shape[1]))
+    for axes in (exact_axes(near, weights, 4), view_axes(found, 4)):
         assert_allclose(axes.components @ axes.components.T, np.eye(4), atol=1e-12)
         assert_allclose(axes.values, [shape[0], 0, 0, 0], atol=1e-6)
         assert_allclose(axes.residuals, 0, atol=1e-12)

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
-from robustpca.testing import all_methods
+from robustpca.models import all_methods
 from robustpca.tools import demo
 from robustpca.tools.plot import image_rows
 

@@ -5,18 +5,19 @@ from robustpca.bench.declarations import (
     LEVELS,
     Cell,
     Claim,
-    MissingMethodError,
     Source,
     Table,
     best_of,
     by_level,
-    method,
 )
-from robustpca.bench.report import write_report
+from robustpca.bench.latex import render_latex
+from robustpca.bench.page import render_page
+from robustpca.bench.report import Report, build_report
 from robustpca.bench.runner import Outcome, collect, run
 from robustpca.bench.store import Store, latest, read_rows
-from robustpca.bench.summary import Entry, agreement, summarise
-from robustpca.bench.text import render
+from robustpca.bench.summary import Entry, summarise
+from robustpca.bench.text import render_markdown, render_terminal
+from robustpca.bench.write import write_report
 
 __all__ = [
     "LEVELS",
@@ -24,20 +25,22 @@ __all__ = [
     "Claim",
     "Entry",
     "Finding",
-    "MissingMethodError",
     "Outcome",
+    "Report",
     "Source",
     "Store",
     "Table",
-    "agreement",
     "best_of",
+    "build_report",
     "by_level",
     "collect",
     "evaluate",
     "latest",
-    "method",
     "read_rows",
-    "render",
+    "render_latex",
+    "render_markdown",
+    "render_page",
+    "render_terminal",
     "run",
     "summarise",
     "write_report",

@@ -1,4 +1,4 @@
-"""What becomes of the sentences of a paper: verdicts on claims, from the rows of a table alone.
+"""Verdicts on what a paper claims, from the summary of a table alone.
 
 At each place of the table (a data set, a corruption, a setting) the method of a claim meets its
 rivals on the same seeds. Better means a better mean than every rival; significantly means that
@@ -7,24 +7,24 @@ Wilcoxon's signed-rank test, paired over seeds and one-sided, says so against th
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
 
 from robustpca.bench.declarations import Claim, Table
-from robustpca.bench.formats import position
+from robustpca.bench.formats import count, percent, value
 from robustpca.bench.identity import describe
-from robustpca.bench.store import Row
-from robustpca.bench.summary import Entry, direction, labels, summarise
+from robustpca.bench.summary import Entry, Summary, direction, labels
+from robustpca.engine.linalg import Array
 
 __all__ = ["VERDICTS", "Finding", "evaluate"]
 
 VERDICTS = ("holds", "depends", "does not hold", "too few seeds", "not run")
-LEVEL = 0.05  # of the tests
-ENOUGH = 10  # seeds; with fewer, even a clean sweep says little
+SIGNIFICANCE = 0.05  # level of the tests
+MIN_SEEDS = 10  # seeds; with fewer, even a clean sweep says little
 ROUNDING = 1e-9  # values are equal if they differ by less than this share
 LISTED = 6  # places named one by one
 
@@ -35,8 +35,6 @@ class Finding:
 
     Parameters
     ----------
-    table : str
-        Name of the table.
     claim : Claim
         The claim.
     verdict : {'holds', 'depends', 'does not hold', 'too few seeds', 'not run'}
@@ -49,7 +47,6 @@ class Finding:
         The same with default parameters for all methods, if the table chooses some.
     """
 
-    table: str
     claim: Claim
     verdict: str
     evidence: str
@@ -60,58 +57,59 @@ class Finding:
 class Contest:
     """A method and its rivals at one place; ``margin`` is positive where the method is better."""
 
-    place: str
+    position: str
     dataset: str
     rival: str
-    margin: float
-    n_seeds: int
-    n_won: int
-    p_better: float
-    p_worse: float
-    is_exact: bool
+    margin: float = -math.inf
+    n_seeds: int = 0
+    n_won: int = 0
+    p_better: float = 1.0
+    p_worse: float = 1.0
+    is_exact: bool = False
 
     @property
     def is_open(self) -> bool:
         """Whether there are too few seeds to tell."""
-        return not self.is_exact and 0 < self.n_seeds < ENOUGH
+        return not self.is_exact and 0 < self.n_seeds < MIN_SEEDS
+
+    def is_significant(self, p_value: float) -> bool:
+        """Whether a difference with this p-value counts; what is not random always does."""
+        return self.is_exact or (self.n_seeds >= MIN_SEEDS and p_value <= SIGNIFICANCE)
 
 
-def evaluate(table: Table, rows: Iterable[Row]) -> list[Finding]:
+def evaluate(table: Table, summary: Summary) -> tuple[Finding, ...]:
     """Verdicts on all claims of a table.
 
     Parameters
     ----------
     table : Table
         The declaration.
-    rows : iterable of dict
-        Its rows.
+    summary : mapping of str to sequence of Entry
+        Its entries for each score, from `summarise`.
 
     Returns
     -------
-    findings : list of Finding
+    findings : tuple of Finding
         One for each claim.
     """
-    rows = list(rows)
-    return [_finding(table, claim, rows) for claim in table.claims]
+    return tuple(_finding(table, claim, summary) for claim in table.claims)
 
 
-def _finding(table: Table, claim: Claim, rows: Sequence[Row]) -> Finding:
+def _finding(table: Table, claim: Claim, summary: Summary) -> Finding:
     score = claim.score or next(iter(table.scores))
     better = claim.better or direction(table, score)
-    entries = [e for e in summarise(table, rows, score, better) if _is_meant(e, claim.where)]
-    tuned = [entry for entry in entries if entry.role != "default"]
-    # Methods that are not tuned have no default entry: they are what they are in both lines.
-    defaults = {entry.method for entry in entries if entry.role == "default"}
-    plain = [e for e in entries if (e.role == "default") == (e.method in defaults)]
+    entries = [entry for entry in summary[score] if _is_covered(entry, claim.where)]
+    # Methods without a grid have no default entry: they count as they are in both verdicts.
+    defaults = {entry.method for entry in entries if entry.is_default}
+    plain = [entry for entry in entries if entry.is_default == (entry.method in defaults)]
     compared = {claim.method, *(claim.against or table.methods)}
-    finding = _judged(table, claim, tuned, better)
+    finding = _judged(table, claim, [entry for entry in entries if not entry.is_default], better)
     if not defaults & compared or finding.verdict == "not run":
         return finding
-    beside = _judged(table, claim, plain, better)
-    return Finding(finding.table, claim, finding.verdict, finding.evidence, beside)
+    return replace(finding, by_default=_judged(table, claim, plain, better))
 
 
-def _is_meant(entry: Entry, where: Mapping[str, Sequence[Any]]) -> bool:
+def _is_covered(entry: Entry, where: Mapping[str, Sequence[Any]]) -> bool:
     facts = {"dataset": entry.dataset, "corruption": entry.corruption, **entry.settings}
     return all(
         str(facts.get(name)) in {str(describe(value)) for value in values}
@@ -121,20 +119,20 @@ def _is_meant(entry: Entry, where: Mapping[str, Sequence[Any]]) -> bool:
 
 def _judged(table: Table, claim: Claim, entries: Sequence[Entry], better: str) -> Finding:
     rivals = claim.against or [name for name in table.methods if name != claim.method]
-    groups: dict[tuple[str, ...], dict[str, Entry]] = {}
+    places: dict[tuple[str, ...], dict[str, Entry]] = {}
     for entry in entries:
-        groups.setdefault(entry.place, {})[entry.method] = entry
-    found = [_contest(group, claim, rivals, better, table.is_drawn) for group in groups.values()]
+        places.setdefault(entry.place, {})[entry.method] = entry
+    found = [_contest(group, claim, rivals, better, table.is_drawn) for group in places.values()]
     contests = [contest for contest in found if contest is not None]
     if not contests:
-        return Finding(table.name, claim, "not run", "No rows of the method and a rival together.")
+        return Finding(claim, "not run", "No rows of the method and a rival together.")
     present = {entry.method for entry in entries if entry.values}
     absent = [name for name in rivals if name not in present]
+    datasets = {contest.dataset for contest in contests}
     declared = claim.where.get("dataset") or labels(table.datasets)
-    run = {contest.dataset for contest in contests}
-    lacking = [*absent, *(name for name in declared if name not in run)]
+    lacking = [*absent, *(name for name in declared if name not in datasets)]
     evidence = _evidence(contests, len(rivals) - len(absent), lacking, claim.factor)
-    return Finding(table.name, claim, _verdict(contests), evidence)
+    return Finding(claim, _verdict(contests), evidence)
 
 
 def _contest(
@@ -149,49 +147,43 @@ def _contest(
     others = [group[name] for name in rivals if name in group and group[name].values]
     if mine is None or not others:
         return None
-    here = position(mine.dataset, mine.corruption, mine.settings)
-    sign = 1 if better == "lower" else -1
     seeds = sorted(set(mine.values).intersection(*(other.values for other in others)))
     if not seeds:
-        return Contest(here, mine.dataset, others[0].method, -math.inf, 0, 0, 1.0, 1.0, False)
-    handicap = claim.factor**sign
-    ours = [mine.values[seed] * handicap for seed in seeds]
-    theirs = {other.method: [other.values[seed] for seed in seeds] for other in others}
-    rival = min(theirs, key=lambda name: sign * statistics.fmean(theirs[name]))
-    gains = {
-        name: [_gain(a, b, sign) for a, b in zip(ours, values, strict=True)]
-        for name, values in theirs.items()
-    }
-    is_exact = (len(seeds) > 1 or not is_drawn) and all(
-        _gain(values[0], value, 1) == 0 for values in (ours, *theirs.values()) for value in values
-    )
-    mean, best = statistics.fmean(ours), statistics.fmean(theirs[rival])
+        return Contest(mine.position, mine.dataset, others[0].method)
+    sign = 1 if better == "lower" else -1
+    values = np.array([[entry.values[seed] for seed in seeds] for entry in (mine, *others)])
+    values[0] *= claim.factor**sign
+    mean, *means = map(statistics.fmean, values.tolist())
+    best = min(range(len(others)), key=lambda index: sign * means[index])
+    gains = _gains(values[0], values[1:], sign)
+    is_constant = not _gains(values[:, :1], values, 1).any()
     return Contest(
-        place=here,
+        position=mine.position,
         dataset=mine.dataset,
-        rival=rival,
-        margin=_gain(mean, best, sign) / abs(best) if best else _gain(mean, best, sign),
+        rival=others[best].method,
+        margin=float(_gains(mean, means[best], sign)) / (abs(means[best]) or 1.0),
         n_seeds=len(seeds),
-        n_won=sum(min(draw) > 0 for draw in zip(*gains.values(), strict=True)),
-        p_better=_p_value(gains[rival], 1),
-        p_worse=_p_value(gains[rival], -1),
-        is_exact=is_exact,
+        n_won=int((gains.min(axis=0) > 0).sum()),
+        p_better=_p_value(gains[best]),
+        p_worse=_p_value(-gains[best]),
+        is_exact=is_constant and (len(seeds) > 1 or not is_drawn),
     )
 
 
-def _gain(ours: float, theirs: float, sign: int) -> float:
-    """How much better ours is; differences of rounding count as none."""
-    difference = sign * (theirs - ours)
-    return 0.0 if abs(difference) <= ROUNDING * max(abs(ours), abs(theirs)) else difference
+def _gains(ours: Any, theirs: Any, sign: int) -> Array:
+    """How much better ours are; differences of rounding count as none."""
+    difference = sign * np.subtract(theirs, ours)
+    rounding = ROUNDING * np.maximum(np.abs(ours), np.abs(theirs))
+    return np.where(np.abs(difference) <= rounding, 0.0, difference)
 
 
-def _p_value(gains: Sequence[float], sign: int) -> float:
+def _p_value(gains: Array) -> float:
     """Of Wilcoxon's test, exact also with ties: how often chance alone does as well.
 
     Equal pairs say nothing for either side and are left out. SciPy tries all signs one by one if
     there are ties; here they are counted, by the sum of ranks that they lead to.
     """
-    unequal = np.array([sign * gain for gain in gains if gain])
+    unequal = gains[gains != 0]
     ranks = np.rint(2 * rankdata(np.abs(unequal))).astype(int)  # whole numbers in spite of ties
     ways = np.zeros(ranks.sum() + 1)
     ways[0] = 1.0
@@ -202,45 +194,38 @@ def _p_value(gains: Sequence[float], sign: int) -> float:
 
 def _holm(values: Sequence[float]) -> list[float]:
     """Holm's correction of several p-values."""
-    corrected, largest = [0.0] * len(values), 0.0
-    for rank, index in enumerate(sorted(range(len(values)), key=values.__getitem__)):
-        largest = max(largest, min(1.0, (len(values) - rank) * values[index]))
-        corrected[index] = largest
-    return corrected
+    order = np.argsort(values, kind="stable")
+    steps = np.minimum(1.0, np.arange(len(values), 0, -1) * np.take(values, order))
+    return np.maximum.accumulate(steps)[np.argsort(order)].tolist()
 
 
-def _is_everywhere(contests: Sequence[Contest]) -> bool:
+def _is_better_everywhere(contests: Sequence[Contest]) -> bool:
     """Significantly better at every place.
 
     If the method is not better at some place, then all tests succeed no more often than the test
     at that place does: this needs no correction for their number.
     """
-    return all(
-        contest.margin > 0
-        and (contest.is_exact or (contest.n_seeds >= ENOUGH and contest.p_better <= LEVEL))
-        for contest in contests
-    )
+    return all(one.margin > 0 and one.is_significant(one.p_better) for one in contests)
 
 
-def _surely(contests: Sequence[Contest], better: bool) -> list[Contest]:
+def _significant(contests: Sequence[Contest], better: bool) -> list[Contest]:
     """Places where the difference is significant after Holm's correction, or exact."""
     values = [contest.p_better if better else contest.p_worse for contest in contests]
     return [
         contest
         for contest, p in zip(contests, _holm(values), strict=True)
-        if (contest.margin > 0 if better else contest.margin < 0)
-        and (contest.is_exact or (contest.n_seeds >= ENOUGH and p <= LEVEL))
+        if (contest.margin > 0 if better else contest.margin < 0) and contest.is_significant(p)
     ]
 
 
 def _verdict(contests: Sequence[Contest]) -> str:
-    settled = [contest for contest in contests if not contest.is_open]
-    if len(settled) < len(contests) and all(contest.margin > 0 for contest in settled):
+    closed = [contest for contest in contests if not contest.is_open]
+    if len(closed) < len(contests) and all(contest.margin > 0 for contest in closed):
         return "too few seeds"
-    if _is_everywhere(contests):
+    if _is_better_everywhere(contests):
         return "holds"
     is_nowhere = all(contest.margin <= 0 for contest in contests)
-    if is_nowhere or 2 * len(_surely(contests, better=False)) > len(contests):
+    if is_nowhere or 2 * len(_significant(contests, better=False)) > len(contests):
         return "does not hold"
     return "depends"
 
@@ -249,64 +234,47 @@ def _evidence(
     contests: Sequence[Contest], n_rivals: int, lacking: Sequence[str], factor: float
 ) -> str:
     won = [contest for contest in contests if contest.margin > 0]
-    everywhere = _is_everywhere(contests)
-    sure = won if everywhere else _surely(contests, better=True)
+    lost = [contest for contest in contests if contest.margin <= 0]
+    sure = won if _is_better_everywhere(contests) else _significant(contests, better=True)
+    unsure = [contest for contest in won if contest not in sure and not contest.is_open]
+    times = "Better" if factor == 1 else f"{value(factor)} times better"
+    beyond = "" if factor == 1 else " beyond that"
     against = "its rival" if n_rivals == 1 else f"all {n_rivals} rivals"
-    times = "Better" if factor == 1 else f"{factor:g} times better"
-    text = f"{times} than {against} at {len(won)} of {_count(len(contests), 'place')}"
-    text += _tested(contests, sure, everywhere)
-    draws = sum(contest.n_seeds for contest in contests)
-    wins = sum(contest.n_won for contest in contests)
-    text += f"; best in {wins} of {_count(draws, 'draw')}"
+    text = f"{times} than {against} at {len(won)} of {count(len(contests), 'place')}"
+    text += _tested(contests, len(sure))
+    wins, draws = sum(one.n_won for one in contests), sum(one.n_seeds for one in contests)
+    text += f"; best in {wins} of {count(draws, 'draw')}"
     margins = [contest.margin for contest in contests if math.isfinite(contest.margin)]
     if margins:
-        beyond = "" if factor == 1 else " beyond that"
-        text += f"; margin over the best rival{beyond} {_percent(statistics.median(margins))}"
-        if len(margins) > 1:
-            text += f" in the median, {_percent(min(margins))} to {_percent(max(margins))}"
-    sentences = [text]
-    lost = [contest for contest in contests if contest.margin <= 0]
-    if lost and won:
-        sentences.append(f"Not better at {_listed(lost)}")
-    unsure = [contest for contest in won if contest not in sure and not contest.is_open]
-    if unsure:
-        sentences.append(f"Better, but not significantly, at {_listed(unsure)}")
-    if lacking:
-        sentences.append(f"Not run: {', '.join(lacking)}")
-    return ". ".join(sentences) + "."
+        text += f"; margin over the best rival{beyond} {percent(statistics.median(margins))}"
+    if len(margins) > 1:
+        text += f" in the median, {percent(min(margins))} to {percent(max(margins))}"
+    text += f". Not better at {_listed(lost)}" if lost and won else ""
+    text += f". Better, but not significantly, at {_listed(unsure)}" if unsure else ""
+    text += f". Not run: {', '.join(lacking)}" if lacking else ""
+    return f"{text}."
 
 
-def _tested(contests: Sequence[Contest], sure: Sequence[Contest], everywhere: bool) -> str:
+def _tested(contests: Sequence[Contest], n_sure: int) -> str:
     """How sure the evidence is, and by what test."""
-    if all(contest.is_exact for contest in contests):
+    n_exact = sum(contest.is_exact for contest in contests)
+    if n_exact == len(contests):
         return " (deterministic: compared exactly)"
     seeds = sorted({contest.n_seeds for contest in contests if contest.n_seeds})
     if not seeds:
         return ""
-    span = _count(seeds[-1], "seed") if seeds[0] == seeds[-1] else f"{seeds[0]}-{seeds[-1]} seeds"
-    if seeds[-1] < ENOUGH:
+    span = count(seeds[-1], "seed") if seeds[0] == seeds[-1] else f"{seeds[0]}-{seeds[-1]} seeds"
+    if seeds[-1] < MIN_SEEDS:
         return f" ({span}: too few for a test)"
-    worse = len(_surely(contests, better=False))
-    text = f", significantly at {len(sure)}"
-    text += f", significantly worse at {worse}" if worse else ""
-    holm = "" if everywhere else ", Holm's correction"
-    text += f" (Wilcoxon over {span}{holm})"
-    n_exact = sum(contest.is_exact for contest in contests)
-    return text + (f", {n_exact} of them deterministic" if n_exact else "")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _percent(share: float) -> str:
-    percent = 100 * share
-    text = f"{percent:+.2g}" if abs(percent) < 99.5 else f"{percent:+.0f}"
-    return f"{text}\N{NO-BREAK SPACE}%"
+    n_worse = len(_significant(contests, better=False))
+    worse = f", significantly worse at {n_worse}" if n_worse else ""
+    holm = "" if _is_better_everywhere(contests) else ", Holm's correction"
+    exact = f", {n_exact} of them deterministic" if n_exact else ""
+    return f", significantly at {n_sure}{worse} (Wilcoxon over {span}{holm}){exact}"
 
 
 def _listed(contests: Sequence[Contest]) -> str:
-    named = [f"{contest.place} ({_outcome(contest)})" for contest in contests[:LISTED]]
+    named = [f"{contest.position} ({_outcome(contest)})" for contest in contests[:LISTED]]
     more = len(contests) - len(named)
     return "; ".join(named) + (f"; and {more} more" if more else "")
 
@@ -317,5 +285,5 @@ def _outcome(contest: Contest) -> str:
     if contest.margin == 0:
         return f"equal to {contest.rival}"
     if contest.margin > 0:
-        return f"{_percent(contest.margin)} over {contest.rival}"
-    return f"{contest.rival} is better, {_percent(contest.margin)}"
+        return f"{percent(contest.margin)} over {contest.rival}"
+    return f"{contest.rival} is better, {percent(contest.margin)}"

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -15,10 +16,11 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from robustpca.bench.declarations import Table
-from robustpca.datasets import corruptions, read
+from robustpca.datasets import Dataset, corruptions, read
+from robustpca.datasets.files import checked
 from robustpca.engine.linalg import Array
 from robustpca.metrics import reconstruction_error
-from robustpca.testing import all_methods
+from robustpca.models import all_methods
 
 __all__ = ["File", "comparison", "find_corruption", "find_method"]
 
@@ -39,37 +41,23 @@ class File:
     path: Path = field(compare=False)
     image_shape: tuple[int, int] | None = None
 
-    def __call__(self) -> "UserData":
+    def __call__(self) -> Dataset:
         if not self.path.is_file():
             raise FileNotFoundError(f"There is no file {self.path}.")
-        readers = {".npz": _read_npz, ".npy": _read_npy, ".csv": _read_csv}
         kind = self.path.suffix.lower()
-        if kind not in readers:
-            raise ValueError(f"{self.path} is none of {', '.join(readers)}: convert it first.")
-        data = readers[kind](self.path)
-        shape = self.image_shape or data.image_shape
-        if data.X.ndim != 2 or data.X.size == 0 or data.X.dtype.kind not in "biuf":
-            raise ValueError(
-                f"{self.path} holds {data.X.dtype} of shape {data.X.shape}: numbers with samples "
-                "in rows are needed."
-            )
-        if not np.isfinite(data.X).all():
-            raise ValueError(f"{self.path} has entries that are not finite numbers: fill them in.")
-        if shape is not None and shape[0] * shape[1] != data.X.shape[1]:
-            raise ValueError(
-                f"Images of {shape[0]}x{shape[1]} need {shape[0] * shape[1]} features, but "
-                f"{self.path} has {data.X.shape[1]}."
-            )
-        return UserData(data.X, data.y, shape)
-
-
-@dataclass(frozen=True, eq=False)
-class UserData:
-    """Samples in rows, classes, and the shape of images."""
-
-    X: Array
-    y: Array | None = None
-    image_shape: tuple[int, int] | None = None
+        if kind == ".npz":
+            return read(self.path, image_shape=self.image_shape)
+        if kind not in (".npy", ".csv"):
+            raise ValueError(f"{self.path} is none of .npz, .npy, .csv: convert it first.")
+        try:
+            X = np.load(self.path, allow_pickle=False) if kind == ".npy" else _table(self.path)
+            arrays = checked({"X": X}, self.image_shape)
+        except ValueError as error:
+            reason = str(error).partition(";")[0].rstrip(".")  # without advice on NumPy
+            raise ValueError(f"{reason}: {self.path} cannot be used.") from error
+        shape = arrays.get("shape")
+        image_shape = None if shape is None else (int(shape[0]), int(shape[1]))
+        return Dataset(self.path.stem, arrays["X"], None, image_shape, "a file of the user")
 
 
 def comparison(
@@ -100,7 +88,8 @@ def comparison(
     table : Table
         Called ``compare``.
     """
-    names = [name for given in methods for name in (_everything() if given == "all" else [given])]
+    known = ["PCA", *all_methods()]
+    names = [name for given in methods for name in (known if given == "all" else [given])]
     spoilers = {text: find_corruption(text) for text in corrupt} or {"": None}
     shape = data().image_shape
     for text, spoiler in spoilers.items():
@@ -176,10 +165,6 @@ def find_corruption(text: str) -> Callable[..., Any] | None:
     return partial(function, **keywords)
 
 
-def _everything() -> list[str]:
-    return ["PCA", *all_methods()]
-
-
 def _sized(kind: type, n_components: int) -> Any:
     """An estimator of this class with a subspace of this size, if it can be told."""
     model = kind()
@@ -205,37 +190,20 @@ def _value(text: str) -> Any:
         return text
 
 
-def _read_npz(path: Path) -> UserData:
-    data = read(path)
-    return UserData(data.X, data.y, data.image_shape)
-
-
-def _read_npy(path: Path) -> UserData:
-    X = np.load(path, allow_pickle=False)
-    return UserData(X.reshape(len(X), -1), None, X.shape[1:]) if X.ndim == 3 else UserData(X)
-
-
-def _read_csv(path: Path) -> UserData:
-    lines = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
-    has_names = bool(lines) and not all(map(_is_number, lines[0]))
-    rows = []
-    for number, line in enumerate(lines[has_names:], start=1 + has_names):
-        if line == [""]:
-            continue
-        wrong = [text.strip() for text in line if not _is_number(text)]
-        if wrong:
-            raise ValueError(
-                f"Line {number} of {path} has {wrong[0]!r}, which is not a number: leave out "
-                "columns of text."
-            )
-        rows.append([float(text) for text in line])
-        if len(line) != len(rows[0]):
-            raise ValueError(
-                f"Line {number} of {path} has {len(line)} entries and not {len(rows[0])}."
-            )
-    if not rows:
-        raise ValueError(f"{path} has no lines of numbers.")
-    return UserData(np.array(rows))
+def _table(path: Path) -> Array:
+    """Numbers separated by commas, with or without a line of names."""
+    with path.open(encoding="utf-8") as file:
+        names = [text for text in file.readline().split(",") if not _is_number(text)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a table without lines
+        return np.loadtxt(
+            path,
+            delimiter=",",
+            comments=None,
+            skiprows=1 if names else 0,
+            ndmin=2,
+            encoding="utf-8",
+        )
 
 
 def _is_number(text: str) -> bool:

@@ -9,43 +9,32 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib.resources import files
 from itertools import product
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-import robustpca
-from robustpca.bench.identity import describe, digest
+from robustpca.bench.identity import describe
 
 __all__ = [
     "LEVELS",
     "Cell",
     "Claim",
-    "MissingMethodError",
     "Source",
     "Table",
     "asked_for",
     "best_of",
     "by_level",
-    "method",
 ]
 
 LEVELS = ("quick", "default", "full")
 GROUNDS = ("the clean data", "the labels")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ByLevel:
-    """A part of a declaration that depends on the level."""
-
-    quick: Any
-    default: Any
-    full: Any
-
-
-def by_level(*, quick: Any, default: Any, full: Any) -> ByLevel:
     """A grid, a number of seeds or a data set that grows with the level.
 
     Examples
@@ -54,7 +43,13 @@ def by_level(*, quick: Any, default: Any, full: Any) -> ByLevel:
     >>> by_level(quick=2, default=10, full=50).full
     50
     """
-    return ByLevel(quick, default, full)
+
+    quick: Any
+    default: Any
+    full: Any
+
+
+by_level = ByLevel
 
 
 @dataclass(frozen=True)
@@ -122,10 +117,6 @@ class Claim:
     factor: float = 1.0
 
 
-class MissingMethodError(LookupError):
-    """A table asks for a method that this version of the library does not have."""
-
-
 @dataclass(frozen=True)
 class Variant:
     """An estimator of a method: the only one, its default, or a candidate to choose from."""
@@ -136,76 +127,25 @@ class Variant:
     chosen_by: str = ""
 
 
-class Method(Protocol):
-    """What stands behind a label among the methods of a table."""
-
-    def variants(self, settings: Mapping[str, Any], level: str) -> list[Variant]:
-        """The estimators to fit for these values of what the table varies."""
-        ...
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """An estimator as it is given; what the table varies is set as its parameters."""
-
-    estimator: Any
-
-    def variants(self, settings: Mapping[str, Any], level: str) -> list[Variant]:
-        return [Variant(clone(self.estimator).set_params(**settings))]
-
-
-@dataclass(frozen=True)
-class Made:
-    """A function from what the table varies to an estimator."""
-
-    make: Callable[..., Any]
-
-    def variants(self, settings: Mapping[str, Any], level: str) -> list[Variant]:
-        return [Variant(self.make(**settings))]
-
-
-@dataclass(frozen=True)
-class Named:
-    """An estimator of this library by name, which may not be there yet."""
-
-    name: str
-    params: Mapping[str, Any]
-
-    def variants(self, settings: Mapping[str, Any], level: str) -> list[Variant]:
-        kind = getattr(robustpca, self.name, None)
-        if kind is None:
-            raise MissingMethodError(f"This version of robustpca has no {self.name}.")
-        return [Variant(kind(**self.params).set_params(**settings))]
-
-
 @dataclass(frozen=True)
 class BestOf:
     """A method with a grid; see `best_of`."""
 
-    method: Method
+    method: Any
     grid: Mapping[str, Any]
     chosen_by: str
-
-    def variants(self, settings: Mapping[str, Any], level: str) -> list[Variant]:
-        found = []
-        for plain in self.method.variants(settings, level):
-            found.append(replace(plain, role="default", chosen_by=self.chosen_by))
-            for tuned in _product(self.grid, level):
-                estimator = clone(plain.estimator).set_params(**tuned)
-                found.append(Variant(estimator, "candidate", tuned, self.chosen_by))
-        return found
 
 
 def best_of(estimator: Any, chosen_by: str = "the clean data", **grid: Any) -> BestOf:
     """A method that is run with several values of its parameters, the best of which counts.
 
-    The choice looks at the score itself, which a user cannot do: it says what the method could
+    The choice is made by the score itself, which a user cannot do: it says what the method could
     reach. It is therefore reported together with the basis of the choice, and the result of the
     parameters as they are in ``estimator`` stands beside it.
 
     Parameters
     ----------
-    estimator : estimator, `method` or function
+    estimator : estimator or function
         What is tuned.
     chosen_by : {'the clean data', 'the labels'}, default='the clean data'
         What the score knows that the method does not.
@@ -216,39 +156,35 @@ def best_of(estimator: Any, chosen_by: str = "the clean data", **grid: Any) -> B
     --------
     >>> from robustpca import EPCA
     >>> from robustpca.bench import best_of
-    >>> [v.role for v in best_of(EPCA(), sigma=[1.0, 2.0]).variants({}, "quick")]
-    ['default', 'candidate', 'candidate']
+    >>> best_of(EPCA(), sigma=[1.0, 2.0]).grid
+    {'sigma': [1.0, 2.0]}
     """
     if chosen_by not in GROUNDS:
         raise ValueError(f"chosen_by={chosen_by!r} is not known: choose from {GROUNDS}.")
     if not grid:
         raise ValueError("best_of needs at least one parameter with values to choose from.")
-    return BestOf(as_method(estimator), grid, chosen_by)
+    return BestOf(estimator, grid, chosen_by)
 
 
-def method(name: str, **params: Any) -> Named:
-    """A method of this library by name; if it is not there, the table lists it as missing.
-
-    Examples
-    --------
-    >>> from robustpca.bench import method
-    >>> method("PCAOM", tol=1e-4).variants({"n_components": 3}, "quick")[0].estimator
-    PCAOM(n_components=3, tol=0.0001)
-    """
-    return Named(name, params)
-
-
-def as_method(value: Any) -> Method:
-    """Wrap an estimator or a function; methods stay what they are."""
-    if hasattr(value, "variants"):
-        return value
-    if hasattr(value, "get_params") and not inspect.isclass(value):
-        return Fixed(value)
-    if callable(value):
-        return Made(value)
+def variants(method: Any, settings: Mapping[str, Any], level: str) -> list[Variant]:
+    """The estimators to fit of a method, for these values of what the table varies."""
+    method = _at(method, level)
+    if isinstance(method, BestOf):
+        (plain,) = variants(method.method, settings, level)
+        default = replace(plain, role="default", chosen_by=method.chosen_by)
+        return [default] + [
+            Variant(
+                clone(plain.estimator).set_params(**tuned), "candidate", tuned, method.chosen_by
+            )
+            for tuned in _product(method.grid, level)
+        ]
+    if hasattr(method, "get_params") and not inspect.isclass(method):
+        return [Variant(clone(method).set_params(**settings))]
+    if callable(method):
+        return [Variant(method(**settings))]
     raise TypeError(
-        f"{value!r} is not a method: give an estimator, best_of(...), method(...), or a function "
-        "that returns an estimator."
+        f"{method!r} is not a method: give an estimator, best_of(...), or a function that returns "
+        "an estimator."
     )
 
 
@@ -271,8 +207,15 @@ class Cell:
     seed: int
 
     def identity(self) -> dict[str, Any]:
-        """All that determines the result, except for data, code and versions."""
-        return describe(self)
+        """All that determines the result, except for data, code and versions.
+
+        Data that are the same for all seeds are known by what they hold, and not by their source.
+        """
+        parts = {**vars(self), **vars(self.variant)}
+        del parts["variant"]
+        if not asked_for(self.source, random_state=0):
+            del parts["source"]
+        return describe(parts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,8 +235,8 @@ class Table:
         with ``X``, ``y`` and ``image_shape``. If it takes ``random_state``, it is called with
         the seed of the cell, else the data are the same for all seeds.
     methods : mapping of str to method
-        For each label an estimator, `best_of`, `method`, or a function that takes what the table
-        varies by name and returns an estimator.
+        For each label an estimator, `best_of`, or a function that takes what the table varies by
+        name and returns an estimator.
     score : callable, or mapping of str to callable
         Called with the fitted model, the clean and the corrupted data, and with what else it
         asks for by name: ``y``, ``mask``, ``image_shape``, ``random_state``, ``extras`` (what
@@ -309,10 +252,11 @@ class Table:
         Parameters of the methods, and the values they take in turn.
     prepare : callable, default=None
         Applied to the clean data before anything else.
-    published : str, default=None
-        Name of a file beside the tables, or an absolute path: CSV with columns ``dataset``,
-        ``corruption`` (if there are several), everything varied, ``method`` and ``value``; and
-        ``score``, if values of other scores than the first were published.
+    published : str or Path, default=None
+        A file of published values; ``Path(__file__).with_suffix(".csv")`` for one beside the
+        module of the table. It is CSV with columns ``dataset``, ``corruption`` (if there are
+        several), everything varied, ``method`` and ``value``; and ``score``, if values of other
+        scores than the first were published.
     seeds : int, default=10
         Number of repetitions; seed 0, 1, ... draws the corruption, which is the same for all
         methods, and whatever else is random.
@@ -328,7 +272,7 @@ class Table:
     notes : sequence of str, default=()
         Where the experiment departs from the published one, and why.
     time_limit : float, default=600
-        Seconds after which a cell is given up and recorded as a failure.
+        Seconds after which a cell is stopped and recorded as a failure.
     repeats : int, default=1
         How often each cell is fitted; the shortest time counts. A table of times needs 2, since
         the first fit of a process also loads libraries and compiled code.
@@ -365,7 +309,7 @@ class Table:
     corruption: Any = None
     vary: Mapping[str, Any] = field(default_factory=dict)
     prepare: Callable[..., Any] | None = None
-    published: str | None = None
+    published: str | Path | None = None
     seeds: Any = 10
     better: str = "lower"
     x: str | None = None
@@ -432,26 +376,12 @@ class Table:
         """All fits of the table, those on the same corrupted data side by side."""
         return list(self._cells(_known(level)))
 
-    def missing(self, level: str = "default") -> dict[str, str]:
-        """Labels of methods that cannot be run, and why."""
-        lacking = {}
-        for label, given in self.methods.items():
-            try:
-                as_method(_at(given, level)).variants(self.points(level)[0], level)
-            except MissingMethodError as error:
-                lacking[label] = str(error)
-        return lacking
-
-    def digest(self, level: str = "default") -> str:
-        """Hash of all cells: it changes when the declaration does."""
-        return digest([cell.identity() for cell in self.cells(level)])
-
     def targets(self, score: str | None = None) -> dict[tuple[str, ...], float]:
         """Published values of a score, the first by default, by `place`; there may be none."""
         if self.published is None:
             return {}
         main = next(iter(self.scores))
-        text = files("robustpca.bench.tables").joinpath(self.published).read_text(encoding="utf-8")
+        text = Path(self.published).read_text(encoding="utf-8")
         rows = csv.DictReader(text.splitlines())
         return {
             place(
@@ -465,12 +395,10 @@ class Table:
         return {name: row[name] for name in self.vary}
 
     def _cells(self, level: str) -> Iterator[Cell]:
-        absent = self.missing(level)
         fits = [
             (settings, label, variant)
             for settings, (label, given) in product(self.points(level), self.methods.items())
-            if label not in absent
-            for variant in as_method(_at(given, level)).variants(settings, level)
+            for variant in variants(given, settings, level)
         ]
         spoiled = product(
             self.sources(level).items(),

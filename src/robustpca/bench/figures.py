@@ -1,26 +1,94 @@
-"""What a report shows besides numbers: charts of a table along its axis, and what its rows hold.
+"""The figures of a report as data: charts of a table along its axis, and what its rows hold.
 
-Both are made of rows alone. What a row holds was made by `robustpca.bench.shown`.
+Rows hold what `robustpca.bench.shown` has made. Nothing is drawn here, but in
+`robustpca.bench.charts`.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
-from robustpca.bench.charts import Line, draw_lines, draw_points, spans_decades, swatch
-from robustpca.bench.declarations import Table, place
-from robustpca.bench.formats import label, parameters, position
-from robustpca.bench.store import Row
-from robustpca.bench.summary import Entry, summarise
+from robustpca.bench.declarations import Table
+from robustpca.bench.formats import parameters, position
+from robustpca.bench.summary import Entry
 
-__all__ = ["Figure", "chart", "exhibits", "within"]
+__all__ = [
+    "Chart",
+    "Figure",
+    "Line",
+    "Panel",
+    "Picture",
+    "Points",
+    "chart",
+    "exhibits",
+    "spans_decades",
+]
 
 # A drawing cannot show more.
 MOST_POINTS = 3000
 MOST_CORNERS = 500
+DECADES = 50.0  # a ratio of largest and smallest value from which a scale is logarithmic
+
+
+@dataclass(frozen=True)
+class Line:
+    """Values of one method along the axis.
+
+    Parameters
+    ----------
+    label : str
+        For the legend, and for the tips of the mouse.
+    style : int
+        Number of colour and marker.
+    x : sequence
+        Positions: numbers, or anything else, which is then spaced evenly.
+    y : sequence of float
+        Values.
+    std : sequence of float, default=()
+        Half the height of the band; no band by default.
+    kind : {'ours', 'default', 'published', 'curve'}, default='ours'
+        Solid with markers; dotted; dashed with hollow markers; solid without markers.
+    """
+
+    label: str
+    style: int
+    x: Sequence[Any]
+    y: Sequence[float]
+    std: Sequence[float] = ()
+    kind: str = "ours"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Lines with common axes; the scale of the values is logarithmic, or not, or as they ask."""
+
+    lines: Sequence[Line]
+    x_name: str
+    y_name: str
+    is_log: bool | None = None
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points in the plane and their classes."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    labels: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A PNG file as base64, and its size in pixels."""
+
+    png: str
+    width: int
+    height: int
+
+
+Panel = Chart | Points | Picture
 
 
 @dataclass(frozen=True)
@@ -31,31 +99,30 @@ class Figure:
     ----------
     title : str
         What it shows, and where.
-    panels : tuple of (str, str)
-        Captions, and what is above them as HTML.
-    legend : tuple of (str, str)
-        Pieces of lines as HTML, and what they mean.
+    panels : sequence of (str, Chart or Points or Picture)
+        Captions, and what is above them.
     """
 
     title: str
-    panels: tuple[tuple[str, str], ...]
-    legend: tuple[tuple[str, str], ...] = ()
+    panels: Sequence[tuple[str, Panel]]
 
     @property
-    def size(self) -> int:
-        """Bytes it takes on a page at most, tags and headings included."""
-        texts = [self.title, *(text for pair in self.panels + self.legend for text in pair)]
-        return 500 + sum(len(escape(text).encode()) + 80 for text in texts)
+    def legend(self) -> list[Line]:
+        """A line of each label: methods in their order, ours first, then default and published."""
+        order = ("curve", "ours", "default", "published")
+        charts = [panel for _, panel in self.panels if isinstance(panel, Chart)]
+        lines = {line.label: line for one in charts for line in one.lines}.values()
+        return sorted(lines, key=lambda line: (line.style, order.index(line.kind), line.label))
 
 
-def chart(table: Table, entries: Sequence[Entry], score: str) -> Figure | None:
+def chart(table: Table, entries: Iterable[Entry], score: str) -> Figure | None:
     """The figure of a table that has an axis, a panel for each place beside it.
 
     Parameters
     ----------
     table : Table
         The declaration.
-    entries : sequence of Entry
+    entries : iterable of Entry
         Its values of one score, by `summarise`.
     score : str
         Name of the score.
@@ -63,154 +130,92 @@ def chart(table: Table, entries: Sequence[Entry], score: str) -> Figure | None:
     Returns
     -------
     figure : Figure or None
-        Lines with the spread over seeds as bands; defaults of tuned methods are dotted,
-        published values dashed with hollow markers. None without an axis or without rows.
+        Lines with the standard deviation over seeds as bands; defaults of tuned methods are
+        dotted, published values dashed with hollow markers. None without an axis or without rows.
     """
     if table.x is None:
         return None
-    panels: dict[str, list[Entry]] = defaultdict(list)
+    panels: dict[str, dict[str, list[tuple[Any, Entry]]]] = defaultdict(lambda: defaultdict(list))
     for entry in entries:
-        panels[_aside(entry, table.x)].append(entry)
-    styles = {name: index for index, name in enumerate(table.methods)}
-    drawn = {caption: list(_lines(group, table.x, styles)) for caption, group in panels.items()}
-    drawn = {caption: lines for caption, lines in drawn.items() if lines}
-    values = [[y for line in lines for y in line.y] for lines in drawn.values()]
+        facts = {"dataset": entry.dataset, "corruption": entry.corruption, **entry.settings}
+        x = facts.pop(table.x)
+        beside = position(facts.pop("dataset", ""), facts.pop("corruption", ""), facts)
+        panels[beside][entry.label].append((x, entry))
+    drawn = {
+        caption: [line for group in groups.values() for line in _lines(table, group)]
+        for caption, groups in panels.items()
+    }
+    values = [[y for line in lines for y in line.y] for lines in drawn.values() if lines]
     # All panels have the same kind of scale, or they could not be compared.
     is_log = any(map(spans_decades, values)) and min(map(min, values)) > 0
     charts = tuple(
-        (caption, draw_lines(lines, table.x, score, f"{score}, {caption}", is_log))
-        for caption, lines in drawn.items()
+        (caption, Chart(lines, table.x, score, is_log)) for caption, lines in drawn.items() if lines
     )
-    lines = [line for group in drawn.values() for line in group]
-    return Figure(f"{score} by {table.x}", charts, _legend(lines)) if charts else None
+    return Figure(score, charts) if charts else None
 
 
-def exhibits(table: Table, rows: Iterable[Row]) -> list[Figure]:
-    """Pictures, curves and points of the rows of a table.
+def exhibits(table: Table, entries: Iterable[Entry]) -> tuple[Figure, ...]:
+    """Pictures, curves and points of the entries of a table.
 
     Of a `best_of`, the candidate is shown that the first score chooses, and the default. Curves
     of all methods at a place are in one chart.
     """
-    rows = list(rows)
-    chosen = {_known(vars(entry)): label(entry) for entry in summarise(table, rows)}
-    groups: dict[tuple[str, str], list[tuple[str, Row, Any]]] = defaultdict(list)
-    for row in rows:
-        name = chosen.get(_known(row))
-        if name is None or not row.get("shown"):
-            continue
-        where = position(row["dataset"], row["corruption"], row["settings"])
-        caption = f"{name} ({parameters(row['tuned'])})" if row["tuned"] else name
-        for show, exhibit in row["shown"].items():
-            groups[show, where].append((caption, row, exhibit))
-    styles = {name: index for index, name in enumerate(table.methods)}
-    return [_figure(show, where, group, styles) for (show, where), group in groups.items()]
-
-
-def within(
-    figures: Mapping[str, Sequence[Figure]], budget: int
-) -> tuple[dict[str, list[Figure]], dict[str, int]]:
-    """As many figures of each table as a page has room for, and how many are left out.
-
-    Tables share the room alike; what one does not need is for the others.
-    """
-    kept: dict[str, list[Figure]] = {name: [] for name in figures}
-    lost = dict.fromkeys(figures, 0)
-    needs = sorted(figures, key=lambda name: sum(figure.size for figure in figures[name]))
-    for done, name in enumerate(needs):
-        share = budget // (len(needs) - done)
-        for figure in figures[name]:
-            if figure.size <= share:
-                kept[name].append(figure)
-                share -= figure.size
-                budget -= figure.size
-            else:
-                lost[name] += 1
-    return kept, lost
-
-
-def _aside(entry: Entry, x: str) -> str:
-    """Where an entry stands, apart from the axis."""
-    settings = {name: value for name, value in entry.settings.items() if name != x}
-    dataset = "" if x == "dataset" else entry.dataset
-    return position(dataset, "" if x == "corruption" else entry.corruption, settings)
-
-
-def _along(entry: Entry, x: str) -> Any:
-    """Where an entry stands on the axis."""
-    return {"dataset": entry.dataset, "corruption": entry.corruption, **entry.settings}[x]
-
-
-def _lines(entries: Sequence[Entry], x: str, styles: Mapping[str, int]) -> Iterable[Line]:
-    groups: dict[str, list[Entry]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[tuple[Entry, Any]]] = defaultdict(list)
     for entry in entries:
-        groups[label(entry)].append(entry)
-    for name, group in groups.items():
-        style = styles.get(group[0].method, len(styles))
-        ours = [entry for entry in group if not math.isnan(entry.mean)]
-        if ours:
-            yield Line(
-                name,
-                style,
-                [_along(entry, x) for entry in ours],
-                [entry.mean for entry in ours],
-                [entry.spread for entry in ours] if group[0].role != "default" else (),
-                "default" if group[0].role == "default" else "ours",
-            )
-        theirs = [entry for entry in group if not math.isnan(entry.published)]
-        if theirs:
-            yield Line(
-                f"{name}, published",
-                style,
-                [_along(entry, x) for entry in theirs],
-                [entry.published for entry in theirs],
-                kind="published",
-            )
+        for name, exhibit in entry.figures.items():
+            groups[name, entry.position].append((entry, exhibit))
+    return tuple(_figure(table, *key, group) for key, group in groups.items())
 
 
-def _legend(lines: Iterable[Line]) -> tuple[tuple[str, str], ...]:
-    """What the lines mean: methods in their order, ours first, then default and published."""
-    order = ("curve", "ours", "default", "published")
-    known = {(line.style, order.index(line.kind), line.label) for line in lines}
-    return tuple((swatch(style, order[kind]), name) for style, kind, name in sorted(known))
+def spans_decades(values: Sequence[float]) -> bool:
+    """Whether values are positive and so far apart that only a logarithmic scale shows them all.
+
+    Examples
+    --------
+    >>> from robustpca.bench.figures import spans_decades
+    >>> spans_decades([1, 10, 100]), spans_decades([0, 10, 100]), spans_decades([1, 2])
+    (True, False, False)
+    """
+    return bool(values) and min(values) > 0 and max(values) / min(values) >= DECADES
 
 
-def _known(facts: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What tells an entry from others, and also the row of one seed."""
-    names = ("dataset", "corruption", "method", "settings")
-    return place(*(facts[name] for name in names)), facts["role"], str(facts["tuned"])
+def _lines(table: Table, group: Sequence[tuple[Any, Entry]]) -> Iterator[Line]:
+    """Our values of one method along the axis, and the published ones."""
+    one = group[0][1]
+    style = _style(table, one)
+    ours = [(x, entry.mean, entry.std) for x, entry in group if not math.isnan(entry.mean)]
+    if ours:
+        x, y, std = zip(*ours, strict=True)
+        band, kind = ((), "default") if one.is_default else (std, "ours")
+        yield Line(one.label, style, x, y, band, kind)
+    theirs = [(x, entry.published) for x, entry in group if not math.isnan(entry.published)]
+    if theirs:
+        x, y = zip(*theirs, strict=True)
+        yield Line(f"{one.label}, published", style, x, y, kind="published")
 
 
-def _figure(
-    show: str, where: str, group: Sequence[tuple[str, Row, Any]], styles: Mapping[str, int]
-) -> Figure:
-    title = f"{show}: {where}"
-    curves = []
-    panels = []
-    # What was chosen comes before the default.
-    for caption, row, exhibit in sorted(
-        group, key=lambda one: (styles.get(one[1]["method"], 0), one[1]["role"] == "default")
-    ):
-        style = styles.get(row["method"], len(styles))
-        if exhibit["kind"] == "curve":
-            step = math.ceil(len(exhibit["x"]) / MOST_CORNERS)
-            kind = "default" if row["role"] == "default" else "curve"
-            x, y = exhibit["x"][::step], exhibit["y"][::step]
-            curves.append(Line(caption, style, x, y, kind=kind))
+def _style(table: Table, entry: Entry) -> int:
+    """Number of the colour and marker of a method."""
+    return [*table.methods, entry.method].index(entry.method)
+
+
+def _figure(table: Table, name: str, where: str, group: Iterable[tuple[Entry, Any]]) -> Figure:
+    curves: list[Line] = []
+    panels: list[tuple[str, Panel]] = []
+    for entry, exhibit in group:
+        caption = f"{entry.label} ({parameters(entry.tuned)})" if entry.tuned else entry.label
+        if exhibit["kind"] == "picture":
+            panels.append((caption, Picture(*(exhibit[key] for key in ("png", "width", "height")))))
         elif exhibit["kind"] == "points":
-            step = math.ceil(len(exhibit["x"]) / MOST_POINTS)
-            x, y, classes = (exhibit[name][::step] for name in ("x", "y", "label"))
-            panels.append((caption, draw_points(x, y, classes, f"{title}, {caption}")))
+            panels.append((caption, Points(*_thinned(exhibit, ("x", "y", "label"), MOST_POINTS))))
         else:
-            panels.append((caption, _image(exhibit, f"{title}, {caption}")))
-    if curves:
-        panels.append(("", draw_lines(curves, "", show, title)))
-    return Figure(title, tuple(panels), _legend(curves))
+            x, y = _thinned(exhibit, ("x", "y"), MOST_CORNERS)
+            kind = "default" if entry.is_default else "curve"
+            curves.append(Line(caption, _style(table, entry), x, y, kind=kind))
+    panels += [("", Chart(curves, "", name))] if curves else []
+    return Figure(f"{name}: {where}", panels)
 
 
-def _image(exhibit: Mapping[str, Any], title: str) -> str:
-    """A picture; small ones are enlarged by whole numbers, so that pixels stay squares."""
-    zoom = max(1, min(220 // exhibit["width"], 160 // exhibit["height"]))
-    return (
-        f'<img width="{zoom * exhibit["width"]}" height="{zoom * exhibit["height"]}" '
-        f'alt="{escape(title)}" src="data:image/png;base64,{exhibit["png"]}">'
-    )
+def _thinned(exhibit: Mapping[str, Any], names: Iterable[str], most: int) -> Iterator[Any]:
+    step = max(1, math.ceil(len(exhibit["x"]) / most))
+    return (exhibit[name][::step] for name in names)

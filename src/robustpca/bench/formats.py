@@ -1,12 +1,10 @@
-"""How numbers, times and places are written, the same in text, LaTeX and HTML."""
+"""How numbers, times and positions are written, the same in text, LaTeX and HTML."""
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
-from robustpca.bench.summary import Entry
-
-__all__ = ["label", "number", "parameters", "position", "remark", "time", "value"]
+__all__ = ["count", "number", "parameters", "percent", "position", "power", "time", "value"]
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -21,14 +19,45 @@ def number(value: float, digits: int = 4) -> str:
     return "-" if math.isnan(value) else f"{value:.{digits}g}".replace("e+0", "e")
 
 
-def value(given: Any) -> str:
-    """A parameter as short as it can be written."""
-    return f"{given:g}" if isinstance(given, float) else str(given)
+def power(exponent: int) -> str:
+    """A power of ten.
+
+    Examples
+    --------
+    >>> from robustpca.bench.formats import power
+    >>> power(-2), power(3), power(6)
+    ('0.01', '1000', '1e6')
+    """
+    return f"{10.0**exponent:g}" if -3 <= exponent <= 3 else f"1e{exponent}"
+
+
+def percent(share: float) -> str:
+    """A signed share in percent with two digits, or without decimals from a hundred on.
+
+    Examples
+    --------
+    >>> from robustpca.bench.formats import percent
+    >>> percent(0.1234).replace("\N{NO-BREAK SPACE}", " ")
+    '+12 %'
+    """
+    hundredths = 100 * share
+    text = f"{hundredths:+.2g}" if abs(hundredths) < 99.5 else f"{hundredths:+.0f}"
+    return f"{text}\N{NO-BREAK SPACE}%"
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things, in the singular or the plural."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def time(seconds: float) -> str:
     """Seconds with their unit."""
     return "-" if math.isnan(seconds) else f"{seconds:.3g} s"
+
+
+def value(given: Any) -> str:
+    """A parameter in its shortest form."""
+    return f"{given:g}" if isinstance(given, float) else str(given)
 
 
 def parameters(given: Mapping[str, Any]) -> str:
@@ -44,23 +73,5 @@ def parameters(given: Mapping[str, Any]) -> str:
 
 
 def position(dataset: str, corruption: str, settings: Mapping[str, Any]) -> str:
-    """Where something stands in a table, without what is empty."""
+    """Data set, corruption and settings in one line, without those that are empty."""
     return ", ".join(part for part in (dataset, corruption, parameters(settings)) if part)
-
-
-def label(entry: Entry) -> str:
-    """The method, and whether its default parameters are meant where others were chosen."""
-    return f"{entry.method}, default" if entry.role == "default" else entry.method
-
-
-def remark(entry: Entry) -> str:
-    """What was chosen and by what, what failed, what did not converge."""
-    remarks = []
-    if entry.n_candidates:
-        chosen = parameters(entry.tuned)
-        remarks.append(f"{chosen}: best of {entry.n_candidates} by {entry.chosen_by}")
-    if entry.errors:
-        remarks.append(f"{len(entry.errors)} of {entry.n_seeds} failed")
-    if entry.n_unsettled:
-        remarks.append(f"{entry.n_unsettled} not converged")
-    return "; ".join(remarks)

@@ -1,18 +1,17 @@
 """What a result depends on, as text that can be stored, compared and hashed.
 
-Two results are the same experiment if and only if their identities are equal: the declaration of
-the cell, the data, the code and the versions of what it calls. Files are never named in it: a
-data set is what it holds, not where it lies.
+Two results are the same experiment if and only if their keys are equal. A key knows the
+declaration of the cell, its data, the code that it reaches and the versions of what that calls. It
+knows no files: a data set is what it holds and code is what it does, wherever they are.
 """
 
-import ast
 import dataclasses
 import hashlib
 import json
 import os
 import platform
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache, partial, singledispatch
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
@@ -24,15 +23,13 @@ import sklearn
 from threadpoolctl import threadpool_info
 
 import robustpca
-from robustpca.engine.linalg import Array
+from robustpca.bench.reached import Sources
+from robustpca.datasets.dataset import checksum_of
 
-__all__ = ["code_behind", "data_digest", "describe", "digest", "machine", "versions"]
+__all__ = ["data_digest", "describe", "digest", "key_of", "machine", "versions"]
 
-# Parts of the library that cannot change a result: they start, store and show.
-ASIDE = ("cli.py", "demo.py", "plot.py", "bench/")
-COUNTS = ("bench/trial.py",)
-# Scores of tables count one by one: a new one must not make all rows old.
-SCORES = "robustpca.bench.scores"
+# What it returns counts by the hash of the data, so a change of the catalogue does not.
+LOADING = "robustpca.datasets:load"
 
 
 def digest(description: Any) -> str:
@@ -105,7 +102,7 @@ def _(value: Any) -> Any:
 
 @describe.register
 def _(value: np.ndarray) -> Any:
-    return {"array": list(value.shape), "dtype": str(value.dtype), "sha256": _array_digest(value)}
+    return {"array": list(value.shape), "sha256": checksum_of(value)}
 
 
 @describe.register
@@ -125,48 +122,48 @@ def _named(value: Any) -> dict[str, str]:
     return {"function": _address(value)}
 
 
-def data_digest(X: Array, y: Any = None, image_shape: Any = None) -> str:
-    """Hash of a data set: entries, labels, and the shape of its images."""
-    labels = None if y is None else describe(np.asarray(y))
-    return digest([describe(np.asarray(X)), labels, describe(image_shape)])
+def data_digest(data: Any) -> str:
+    """Hash of a data set: entries, labels, the shape of its images, and its extras."""
+    labels = None if data.y is None else np.asarray(data.y)
+    extras = dict(getattr(data, "extras", {}))
+    return digest(describe([np.asarray(data.X), labels, data.image_shape, extras]))
 
 
-def code_behind(description: Any) -> dict[str, str]:
-    """What code the classes and functions of a description run: versions or hashes.
+def key_of(description: Any) -> tuple[str, dict[str, str]]:
+    """Key of an experiment, and hash or version of each class and function behind it.
 
-    This library counts by the hash of its code, without comments and docstrings, so that results
-    are never taken over from code that has changed; of the scores of its tables, those that are
-    used. Other packages count by their version, and modules without one by their hash.
+    The names of classes and functions and the modules in which they are do not count.
     """
-    found = {"robustpca": library_digest()}
-    for address in _addresses(description):
-        module = sys.modules.get(address.partition(":")[0])
-        root = address.partition(":")[0].partition(".")[0]
-        is_score = address.startswith(SCORES)
-        if module is None or (root in (*found, "builtins") and not is_score):
-            continue
-        version = getattr(sys.modules[root], "__version__", None)
-        file = getattr(module, "__file__", None)
-        if is_score:
-            found[module.__name__] = _score_digest(module.__name__)
-        elif version is None and file:
-            found[module.__name__] = _source_digest(Path(file))
-        else:
-            found[root] = str(version)
-    return found
+    code: dict[str, str] = {}
+    used = {name: version for name, version in versions().items() if name != "robustpca"}
+    return digest([_with_code(description, code), used]), code
+
+
+def _with_code(description: Any, code: dict[str, str]) -> Any:
+    """Replace each class and function by its code, of which ``code`` gets a list."""
+    if isinstance(description, list):
+        return [_with_code(item, code) for item in description]
+    if not isinstance(description, dict):
+        return description
+    for kind in {"class", "function"} & description.keys():
+        code[description[kind]] = _code_of(description[kind])
+    return {
+        name: code[item] if name in ("class", "function") else _with_code(item, code)
+        for name, item in description.items()
+    }
 
 
 @cache
-def library_digest() -> str:
-    """Hash of those parts of this library that can change a result."""
-    folder = Path(robustpca.__file__).parent
-    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.py")}
-    counted = {
-        name: _source_digest(path)
-        for name, path in files.items()
-        if name in COUNTS or not name.startswith(ASIDE)
-    }
-    return digest(counted)
+def _code_of(address: str) -> str:
+    """Hash of the code that ``module:name`` reaches; of installed packages their version."""
+    root = address.partition(":")[0].partition(".")[0]
+    version = getattr(sys.modules.get(root), "__version__", None)
+    return _sources().digest(address) or f"{address} {version}"
+
+
+@cache
+def _sources() -> Sources:
+    return Sources(leaves=[LOADING])
 
 
 @cache
@@ -213,50 +210,3 @@ def _memory_gib() -> float | None:
 
 def _address(value: Any) -> str:
     return f"{value.__module__}:{value.__qualname__}"
-
-
-def _addresses(description: Any) -> Iterator[str]:
-    if isinstance(description, dict):
-        yield from (description[kind] for kind in ("class", "function") if kind in description)
-        for item in description.values():
-            yield from _addresses(item)
-    elif isinstance(description, list):
-        for item in description:
-            yield from _addresses(item)
-
-
-def _array_digest(array: Array) -> str:
-    if array.dtype.hasobject:
-        return digest([str(item) for item in array.ravel()])
-    return hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
-
-
-@cache
-def _score_digest(name: str) -> str:
-    """Hash of a module of scores, and of those that it takes something from."""
-    path = Path(sys.modules[name].__file__ or "")
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    sources = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    others = sorted(source for source in sources if source.startswith(f"{SCORES}."))
-    own = _source_digest(path)
-    return digest([own, *map(_score_digest, others)]) if others else own
-
-
-@cache
-def _source_digest(path: Path) -> str:
-    """Hash of the code of a file without comments, docstrings and layout."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            # A text that stands alone does nothing: a docstring.
-            node.body = [part for part in body if not _is_text(part)]  # type: ignore[attr-defined]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
-
-
-def _is_text(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )

@@ -1,90 +1,82 @@
 r"""A table as LaTeX, to be taken into a paper by ``\input``: methods in columns, booktabs rules."""
 
 import math
-from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from robustpca.bench.declarations import Table
-from robustpca.bench.formats import label, number
-from robustpca.bench.store import Row
-from robustpca.bench.summary import Entry, summarise
+from robustpca.bench.formats import number, value
+from robustpca.bench.report import Block, Report, Section
+from robustpca.bench.summary import Entry
 
 __all__ = ["render_latex"]
 
 LINES = 40  # on a page
 WIDE = 7  # columns from which a table is scaled to the width of the text
-SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "±": r"$\pm$",
-    "\N{MULTIPLICATION SIGN}": r"$\times$",
-    "≥": r"$\geq$",
-    "≤": r"$\leq$",
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-}
+SPECIAL = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "±": r"$\pm$",
+        "\N{MULTIPLICATION SIGN}": r"$\times$",
+        "≥": r"$\geq$",
+        "≤": r"$\leq$",
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    }
+)
 
 
-def render_latex(table: Table, rows: Iterable[Row]) -> str:
-    r"""A table as LaTeX.
+def render_latex(report: Report) -> dict[str, str]:
+    r"""The tables of a report as LaTeX.
 
     Parameters
     ----------
-    table : Table
-        The declaration.
-    rows : iterable of dict
-        Its rows.
+    report : Report
+        From `build_report`.
 
     Returns
     -------
-    text : str
-        One ``table`` for each score, and more if it is long. The best method of a place is bold
-        and the runner-up underlined; published values stand below ours. It needs the packages
-        booktabs and graphicx.
+    files : dict of str to str
+        ``NAME.tex`` for each table: one ``table`` for each score, and more if it is long. The best
+        method of a place is bold and the runner-up underlined; published values stand below ours.
+        It needs the packages booktabs and graphicx.
     """
-    rows = list(rows)
+    return {f"{section.table.name}.tex": _table(section) for section in report.sections}
+
+
+def _table(section: Section) -> str:
     parts = ["% Needs \\usepackage{booktabs,graphicx}.\n"]
-    for score in table.scores:
-        entries = summarise(table, rows, score)
-        places = list(dict.fromkeys(entry.place for entry in entries))
-        height = 2 if any(not math.isnan(entry.published) for entry in entries) else 1
-        size = LINES // height
-        caption = f"{table.title} ({score})" if len(table.scores) > 1 else table.title
-        for start in range(0, len(places), size):
-            part = set(places[start : start + size])
-            shown = [entry for entry in entries if entry.place in part]
+    for block in section.blocks:
+        title = section.table.title
+        caption = f"{title} ({block.score})" if len(section.blocks) > 1 else title
+        size = LINES // 2 if block.agreement[1] else LINES
+        for start in range(0, len(block.lines), size):
+            part = block.lines[start : start + size]
+            entries = [entry for line in part for entry in line.values()]
             more = ", continued" if start else ""
-            parts.append(_tabular(shown, _escaped(caption + more)))
+            parts.append(_tabular(replace(block, entries=entries), _escaped(caption + more)))
     return "\n".join(parts)
 
 
-def _tabular(entries: Sequence[Entry], caption: str) -> str:
-    columns = list(dict.fromkeys(label(entry) for entry in entries))
-    is_corrupted = any(entry.corruption for entry in entries)
-    varied = list(entries[0].settings)
-    heads = ["data", *(["corruption"] if is_corrupted else []), *varied]
-    places: dict[tuple[str, ...], dict[str, Entry]] = {}
-    for entry in entries:
-        places.setdefault(entry.place, {})[label(entry)] = entry
+def _tabular(block: Block, caption: str) -> str:
+    heads = block.place_names
     lines = []
-    for group in places.values():
-        one = next(iter(group.values()))
-        where = [one.dataset, *([one.corruption] if is_corrupted else [])]
-        where += [str(value) for value in one.settings.values()]
-        lines.append([*map(_escaped, where), *(_ours(group.get(name)) for name in columns)])
-        if any(not math.isnan(entry.published) for entry in group.values()):
-            blank = [r"\quad published", *[""] * (len(where) - 1)]
-            lines.append([*blank, *(_theirs(group.get(name)) for name in columns)])
-    body = "\n".join(" & ".join(line) + r" \\" for line in lines)
-    head = " & ".join(map(_escaped, [*heads, *columns])) + r" \\"
-    layout = "l" * len(heads) + "r" * len(columns)
-    inner = (
-        f"\\begin{{tabular}}{{{layout}}}\n\\toprule\n{head}\n\\midrule\n{body}\n"
-        "\\bottomrule\n\\end{tabular}"
+    for line in block.lines:
+        where = block.place_of(next(iter(line.values()))).values()
+        cells = [line.get(name) for name in block.columns]
+        lines.append([*(_escaped(value(part)) for part in where), *map(_ours, cells)])
+        if any(not math.isnan(entry.published) for entry in line.values()):
+            lines.append([r"\quad published", *[""] * (len(where) - 1), *map(_theirs, cells)])
+    names = map(_escaped, [*heads, *block.columns])
+    head, *body = (" & ".join(line) + r" \\" for line in (names, *lines))
+    layout = "l" * len(heads) + "r" * len(block.columns)
+    inner = "\n".join(
+        [rf"\begin{{tabular}}{{{layout}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule"]
     )
-    if len(heads) + len(columns) > WIDE:
+    inner += "\n\\end{tabular}"
+    if len(heads) + len(block.columns) > WIDE:
         inner = f"\\resizebox{{\\textwidth}}{{!}}{{%\n{inner}}}"
     return f"\\begin{{table}}\n\\centering\n\\caption{{{caption}}}\n{inner}\n\\end{{table}}\n"
 
@@ -92,8 +84,8 @@ def _tabular(entries: Sequence[Entry], caption: str) -> str:
 def _ours(entry: Entry | None) -> str:
     if entry is None or math.isnan(entry.mean):
         return "--"
-    spread = "" if math.isnan(entry.spread) else f" {{\\scriptsize$\\pm {_math(entry.spread, 2)}$}}"
-    return _marked(_math(entry.mean), entry.rank) + spread
+    std = "" if math.isnan(entry.std) else f" {{\\scriptsize$\\pm {_math(entry.std, 2)}$}}"
+    return _marked(_math(entry.mean), entry.rank) + std
 
 
 def _theirs(entry: Entry | None) -> str:
@@ -112,4 +104,4 @@ def _math(value: float, digits: int = 4) -> str:
 
 
 def _escaped(text: str) -> str:
-    return "".join(SPECIAL.get(sign, sign) for sign in text)
+    return text.translate(SPECIAL)

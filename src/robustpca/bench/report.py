@@ -1,75 +1,250 @@
-"""Reports: one page for all tables, and each table as Markdown and LaTeX.
+"""The report of a run as one value, from which pages and texts are written.
 
-A report reads declarations and rows, and nothing else: it can be made again at any time, and the
-same rows give the same report.
+Everything that is computed from rows is computed here, once: the page, Markdown, LaTeX and the
+terminal only write it down. The same declarations and rows always give the same report.
 """
 
-import tempfile
-from collections.abc import Iterable
-from pathlib import Path
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
+from robustpca.bench.claims import VERDICTS, Finding, evaluate
 from robustpca.bench.declarations import Table
-from robustpca.bench.latex import render_latex
-from robustpca.bench.page import render_page
+from robustpca.bench.figures import Figure, chart, exhibits
+from robustpca.bench.formats import position
 from robustpca.bench.runner import Outcome
-from robustpca.bench.text import render, render_summary
+from robustpca.bench.store import Row
+from robustpca.bench.summary import Entry, direction, summarise
 
-__all__ = ["PAGE", "write_report"]
+__all__ = ["Block", "Report", "Section", "build_report"]
 
-PAGE = "report.html"
-SUMMARY = "summary.md"
+OWN = "Experiments of this library"
 
 
-def write_report(
-    tables: Iterable[Table], outcome: Outcome, out: str | Path, html: str | Path | None = None
-) -> Path:
-    """Write the report of a run.
+@dataclass(frozen=True)
+class Block:
+    """One score of a table: its entries, and the same with methods in columns.
+
+    Parameters
+    ----------
+    score : str
+        Name of the score.
+    better : {'lower', 'higher', 'neither'}
+        Which values are good.
+    entries : sequence of Entry
+        In the order of the declaration.
+    chart : Figure or None, default=None
+        The values along the axis of the table, if it has one.
+    """
+
+    score: str
+    better: str
+    entries: Sequence[Entry]
+    chart: Figure | None = None
+
+    @cached_property
+    def agreement(self) -> tuple[int, int]:
+        """How many values lie within a tenth of the published one, and how many have one."""
+        near = [entry.is_near for entry in self.entries if not math.isnan(entry.published)]
+        return sum(near), len(near)
+
+    @cached_property
+    def place_names(self) -> list[str]:
+        """Heads of the columns that say where an entry belongs."""
+        corruption = ["corruption"] if any(entry.corruption for entry in self.entries) else []
+        return ["data", *corruption, *(self.entries[0].settings if self.entries else ())]
+
+    @cached_property
+    def columns(self) -> dict[str, bool]:
+        """Names of the columns of methods, and whether they are of default parameters."""
+        return {entry.label: entry.is_default for entry in self.entries}
+
+    @cached_property
+    def lines(self) -> list[dict[str, Entry]]:
+        """For each place its entries by column."""
+        places: dict[tuple[str, ...], dict[str, Entry]] = {}
+        for entry in self.entries:
+            places.setdefault(entry.place, {})[entry.label] = entry
+        return list(places.values())
+
+    def place_of(self, entry: Entry) -> dict[str, Any]:
+        """Where an entry belongs, in the columns of `place_names`."""
+        facts = {"data": entry.dataset, "corruption": entry.corruption, **entry.settings}
+        return {name: facts[name] for name in self.place_names}
+
+
+@dataclass(frozen=True)
+class Section:
+    """All that a report says about a table.
+
+    Parameters
+    ----------
+    table : Table
+        The declaration.
+    blocks : sequence of Block
+        One for each score.
+    findings : sequence of Finding
+        Verdicts on the claims.
+    figures : sequence of Figure
+        Pictures, curves and points of the rows.
+    failures : mapping of (str, str) to Counter
+        For each method and error, how many seeds failed where.
+    missing_data : mapping of str to str
+        What could not be run, and why.
+    n_cells, n_rows, n_seeds : int
+        How many cells the table has at this level, and how many cells and seeds were run.
+    seconds : float
+        Time spent in fits.
+    versions : sequence of str
+        Of the libraries.
+    command : str
+        What repeats the table; empty for tables that the command line does not know.
+    """
+
+    table: Table
+    blocks: Sequence[Block]
+    findings: Sequence[Finding]
+    figures: Sequence[Figure]
+    failures: Mapping[tuple[str, str], Counter[str]]
+    missing_data: Mapping[str, str]
+    n_cells: int
+    n_rows: int
+    n_seeds: int
+    seconds: float
+    versions: Sequence[str]
+    command: str
+
+    @property
+    def n_failed(self) -> int:
+        """How many cells failed."""
+        return sum(places.total() for places in self.failures.values())
+
+    @property
+    def agreement(self) -> tuple[int, int]:
+        """As for a block, over all scores."""
+        near, compared = zip(*(block.agreement for block in self.blocks), strict=True)
+        return sum(near), sum(compared)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of a run, table by table.
+
+    Parameters
+    ----------
+    sections : sequence of Section
+        One for each table.
+    level : {'quick', 'default', 'full'}
+        The level of the run.
+    interrupted : bool
+        Whether it was stopped before the end.
+    n_rows, n_other : int
+        How many rows there are, and how many further ones are of other levels or older code.
+    dates, machines, versions : sequence of str
+        First and last day, and what it was run on.
+    """
+
+    sections: Sequence[Section]
+    level: str
+    interrupted: bool
+    n_rows: int
+    n_other: int
+    dates: Sequence[str]
+    machines: Sequence[str]
+    versions: Sequence[str]
+
+    @property
+    def papers(self) -> dict[str, list[Section]]:
+        """Sections by paper; experiments of this library come last."""
+        found: dict[str, list[Section]] = {}
+        for section in sorted(self.sections, key=lambda section: not section.table.paper):
+            found.setdefault(section.table.paper or OWN, []).append(section)
+        return found
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """How often each verdict was given."""
+        found = Counter(one.verdict for section in self.sections for one in section.findings)
+        return {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
+
+
+def build_report(
+    tables: Iterable[Table], outcome: Outcome, commands: Mapping[str, str] | None = None
+) -> Report:
+    """Summarise a run: means, published values, verdicts and figures of all its tables.
 
     Parameters
     ----------
     tables : iterable of Table
-        The declarations.
+        The declarations, in the order of the report.
     outcome : Outcome
         Their rows and what was missing, from `run` or `collect`.
-    out : str or Path
-        Folder for ``NAME.md`` and ``NAME.tex`` of each table, and ``summary.md``; made if
-        needed.
-    html : str or Path, default=None
-        File of the page; None for ``report.html`` in the folder.
+    commands : mapping of str to str, default=None
+        By the name of a table what to type to run it again, for those that have a command.
 
     Returns
     -------
-    page : Path
-        The page: one file that needs neither network nor other files.
-
-    Notes
-    -----
-    Files are replaced when they are complete, so there is never half of one. The page needs
-    jinja2, an extra of this library, and is written last.
+    report : Report
+        A value that `write_report`, `render_terminal` and the other renderers take.
     """
-    tables, out = list(tables), Path(out)
-    for table in tables:
-        rows = outcome.of(table.name)
-        lacking = outcome.missing_data.get(table.name), outcome.missing_methods.get(table.name)
-        _write(out / f"{table.name}.md", render(table, rows, *lacking))
-        _write(out / f"{table.name}.tex", render_latex(table, rows))
-    _write(out / SUMMARY, render_summary(tables, outcome))
-    page = out / PAGE if html is None else Path(html)
-    _write(page, render_page(tables, outcome))
-    return page
+    rows = outcome.rows
+    dates = sorted(row["finished"][:10] for row in rows if row.get("finished"))
+    return Report(
+        sections=tuple(
+            _section(table, outcome, (commands or {}).get(table.name, "")) for table in tables
+        ),
+        level=outcome.level,
+        interrupted=outcome.interrupted,
+        n_rows=len(rows),
+        n_other=outcome.n_other,
+        dates=_distinct(dates[:1] + dates[-1:]),
+        machines=_distinct(_machine(row.get("machine") or {}) for row in rows),
+        versions=_versions(rows),
+    )
 
 
-def _write(path: Path, text: str) -> None:
-    """Replace a file as a whole, or leave it as it is."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-    ) as file:
-        try:
-            file.write(text)
-            file.flush()
-            Path(file.name).chmod(0o644)  # temporary files are closed to others
-            Path(file.name).replace(path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
+def _section(table: Table, outcome: Outcome, command: str) -> Section:
+    rows = outcome.of(table.name)
+    summary = summarise(table, rows)
+    failures: dict[tuple[str, str], Counter[str]] = {}
+    for row in rows:
+        if row["error"]:
+            where = position(row["dataset"], row["corruption"], row["settings"])
+            failures.setdefault((row["method"], row["error"]), Counter())[where] += 1
+    return Section(
+        table=table,
+        blocks=tuple(
+            Block(score, direction(table, score), entries, chart(table, entries, score))
+            for score, entries in summary.items()
+        ),
+        findings=evaluate(table, summary),
+        figures=exhibits(table, next(iter(summary.values()))),
+        failures=failures,
+        missing_data=outcome.missing_data.get(table.name, {}),
+        n_cells=len(table.cells(outcome.level)),
+        n_rows=len(rows),
+        n_seeds=len({row["seed"] for row in rows}),
+        seconds=sum(row["seconds"] or 0.0 for row in rows),
+        versions=_versions(rows),
+        command=command,
+    )
+
+
+def _machine(facts: Mapping[str, Any]) -> str:
+    parts = [facts.get("system"), facts.get("processor")]
+    parts += [f"{facts['cores']} cores"] if facts.get("cores") else []
+    parts += [f"{facts['memory_gib']} GiB"] if facts.get("memory_gib") else []
+    return ", ".join(str(part) for part in [*parts, *facts.get("blas", [])] if part)
+
+
+def _versions(rows: Iterable[Row]) -> tuple[str, ...]:
+    return _distinct(
+        ", ".join(f"{name} {version}" for name, version in row["versions"].items()) for row in rows
+    )
+
+
+def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(text for text in dict.fromkeys(texts) if text)

@@ -10,32 +10,28 @@ import os
 import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from robustpca.bench.declarations import Cell, Table, asked_for
-from robustpca.bench.identity import (
-    code_behind,
-    data_digest,
-    describe,
-    digest,
-    machine,
-    versions,
-)
-from robustpca.bench.progress import Clock, Progress, Silent
+from robustpca.bench.identity import data_digest, describe, digest, key_of, machine, versions
 from robustpca.bench.store import Row, Store, read_rows
-from robustpca.bench.trial import Task, explain, serve
+from robustpca.bench.trial import Task, explain, measure, serve, spoil
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 __all__ = ["ROWS", "Outcome", "collect", "run"]
 
 ROWS = "rows.jsonl"
+CONTEXT = get_context("spawn")  # a fresh process inherits neither locks nor threads
 # What a row says about the fit; empty if it failed.
 TIMES = ("seconds", "cpu_seconds", "iterations", "converged")
 MEMORY = ("memory_start", "memory_peak", "memory_exact")
@@ -52,8 +48,8 @@ class Outcome:
         Rows of all cells that are done, whether now or in an earlier run.
     n_new : int
         How many of them were done now.
-    missing_data, missing_methods : dict
-        For each table, what could not be run and why.
+    missing_data : dict
+        For each table, which data sets could not be loaded and why.
     interrupted : bool
         Whether Ctrl-C ended the run before all was done.
     level : str
@@ -66,7 +62,6 @@ class Outcome:
     rows: list[Row] = field(default_factory=list)
     n_new: int = 0
     missing_data: dict[str, dict[str, str]] = field(default_factory=dict)
-    missing_methods: dict[str, dict[str, str]] = field(default_factory=dict)
     interrupted: bool = False
     level: str = "default"
     n_other: int = 0
@@ -89,11 +84,6 @@ class Job:
     row: Row
     limit: float
 
-    @property
-    def kind(self) -> tuple[str, str, str]:
-        """Cells of one kind take about the same time."""
-        return self.row["table"], self.row["dataset"], self.row["method"]
-
 
 def run(
     tables: Iterable[Table],
@@ -101,7 +91,7 @@ def run(
     *,
     level: str = "default",
     jobs: int | None = None,
-    progress: Progress | None = None,
+    progress: "Progress | None" = None,
     retry: bool = False,
 ) -> Outcome:
     """Run all cells of some tables that are not in the row store yet.
@@ -116,8 +106,8 @@ def run(
         Which grids, seeds and data sizes of the declarations to take.
     jobs : int, default=None
         Number of worker processes, each with one BLAS thread; None for one per core.
-    progress : Progress, default=None
-        Shows how the run goes; None for nothing.
+    progress : rich.progress.Progress, default=None
+        Shows how the run goes, as `robustpca.bench.progress.new_progress`; None for nothing.
     retry : bool, default=False
         Run cells again that have failed before. Their new rows count instead of the old ones,
         which stay in the file.
@@ -133,9 +123,9 @@ def run(
     outcome = Outcome(level=level)
     with Store(Path(out) / ROWS) as store:
         wanted = list(_prepare(tables, level, outcome))
-        open_ = [job for job in wanted if _is_open(store.rows.get(job.row["key"]), retry)]
+        done = {key for key, row in store.rows.items() if not (retry and row["error"])}
         try:
-            Office(open_, jobs, store, progress or Silent()).work()
+            Pool([job for job in wanted if job.row["key"] not in done], store, progress).run(jobs)
         except KeyboardInterrupt:
             outcome.interrupted = True
         _gather(wanted, store.rows, outcome)
@@ -177,23 +167,18 @@ def _gather(wanted: Iterable[Job], rows: Mapping[str, Row], outcome: Outcome) ->
     outcome.n_other = sum(row["table"] in names for row in rows.values()) - len(outcome.rows)
 
 
-def _is_open(row: Row | None, retry: bool) -> bool:
-    return row is None or (retry and bool(row["error"]))
-
-
 def _prepare(tables: Iterable[Table], level: str, outcome: Outcome) -> Iterator[Job]:
     """Jobs for all cells whose data are there; the rest is noted in the outcome."""
     for table in tables:
-        outcome.missing_methods[table.name] = table.missing(level)
         facts: dict[str, dict[str, Any]] = {}
-        lacking = outcome.missing_data[table.name] = {}
+        missing = outcome.missing_data[table.name] = {}
         for name, source in table.sources(level).items():
             try:
                 # The key of a row must not hang on chance: what is drawn is drawn from seed 0.
                 facts[name] = _facts(source(**asked_for(source, random_state=0)))
             except Exception as error:  # a data set that is not there must not stop the others
                 text = str(error) if isinstance(error, FileNotFoundError) else explain(error)
-                lacking[name] = " ".join(text.split())
+                missing[name] = " ".join(text.split())
         for cell in table.cells(level):
             if cell.dataset in facts:
                 yield _job(cell, facts[cell.dataset], table.limit(level))
@@ -202,7 +187,7 @@ def _prepare(tables: Iterable[Table], level: str, outcome: Outcome) -> Iterator[
 def _facts(data: Any) -> dict[str, Any]:
     X = np.asarray(data.X)
     return {
-        "digest": data_digest(X, data.y, data.image_shape),
+        "digest": data_digest(data),
         "n_samples": X.shape[0],
         "n_features": X.shape[1],
         "image_shape": describe(data.image_shape),
@@ -211,8 +196,7 @@ def _facts(data: Any) -> dict[str, Any]:
 
 def _job(cell: Cell, facts: dict[str, Any], limit: float) -> Job:
     identity = cell.identity()
-    code = code_behind(identity)
-    key = digest([identity, facts["digest"], code, versions()])
+    key, code = key_of([identity, facts["digest"], describe([spoil, measure])])
     spoiled = [identity[name] for name in ("prepare", "corrupt", "seed")]
     row = {
         "key": key,
@@ -223,55 +207,31 @@ def _job(cell: Cell, facts: dict[str, Any], limit: float) -> Job:
         "role": cell.variant.role,
         "chosen_by": cell.variant.chosen_by,
         "settings": identity["settings"],
-        "tuned": identity["variant"]["tuned"],
+        "tuned": identity["tuned"],
         "seed": cell.seed,
-        "estimator": identity["variant"]["estimator"],
+        "estimator": identity["estimator"],
         "data": facts,
         "code": code,
     }
     return Job(Task(cell, digest([facts["digest"], *spoiled])), row, limit)
 
 
-def _finished(job: Job, result: dict[str, Any]) -> Row:
-    """The row of a job: what was asked for, what came out, and where."""
-    return {
-        **job.row,
-        **dict.fromkeys(MEASURED),
-        **result,
-        "versions": versions(),
-        "machine": machine(),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-
-
 class Worker:
     """A process and the job it has at the moment."""
 
     def __init__(self) -> None:
-        context = get_context("spawn")
-        self.link, other = context.Pipe()
-        self.process = context.Process(target=serve, args=(other,), daemon=True)
+        self.link, other = CONTEXT.Pipe()
+        self.process = CONTEXT.Process(target=serve, args=(other,), daemon=True)
         self.process.start()
         other.close()
         self.is_ready = False
         self.job: Job | None = None
-        self.started = 0.0
+        self.deadline = 0.0
 
-    def begin(self) -> None:
-        """Start the job; the time it may take begins now."""
-        self.started = time.monotonic()
-        assert self.job is not None
-        self.link.send(self.job.task)
-
-    @property
-    def seconds(self) -> float:
-        """How long the job has been running."""
-        return time.monotonic() - self.started
-
-    @property
-    def is_late(self) -> bool:
-        """Whether the job has used up its time."""
-        return self.job is not None and self.seconds > self.job.limit
+    def send(self, job: Job) -> None:
+        """Start a job; the time it may take begins now."""
+        self.link.send(job.task)
+        self.job, self.deadline = job, time.monotonic() + job.limit
 
     def stop(self, patience: float = 0.0) -> int:
         """End the process, at once or if it has not ended by itself, and return its exit code."""
@@ -282,110 +242,114 @@ class Worker:
         return self.process.exitcode or 0
 
 
-class Office:
-    """Hands out jobs to workers until every one of them has ended as a row.
+class Pool:
+    """Gives jobs to workers until every one of them has ended as a row.
 
     Parameters
     ----------
     jobs : list of Job
         What to do.
-    n_workers : int
-        How many at once.
     store : Store
         Where rows go.
-    progress : Progress
-        Is told after each row.
+    progress : rich.progress.Progress or None
+        Is told of each row.
     """
 
-    def __init__(self, jobs: list[Job], n_workers: int, store: Store, progress: Progress) -> None:
+    def __init__(self, jobs: list[Job], store: Store, progress: "Progress | None") -> None:
         self.waiting = jobs[::-1]
-        self.n_jobs = len(jobs)
-        self.n_workers = min(n_workers, len(jobs))
         self.store = store
         self.progress = progress
-        self.clock = Clock((job.kind for job in jobs), n_workers)
-        self.workers: dict[Connection, Worker] = {}
         self.n_failed = 0
+        self.workers: dict[Connection, Worker] = {}
 
-    def work(self) -> None:
+    def run(self, n_workers: int) -> None:
         """Do all jobs; whatever ends this ends the workers, too."""
-        with self.progress:
-            self.progress.show(0, self.n_jobs, 0, None)
+        with self.progress or nullcontext():
+            if self.progress:
+                self.progress.add_task("cells", total=len(self.waiting), failed=0)
             try:
-                for _ in range(self.n_workers):
-                    self._hire()
+                for _ in range(min(n_workers, len(self.waiting))):
+                    self._start_worker()
                 while self.waiting or any(worker.job for worker in self.workers.values()):
                     # Half a second is how late a time-out may be noticed.
                     for link in wait(list(self.workers), timeout=0.5):
-                        self._hear(self.workers[link])  # type: ignore[index]
-                    for worker in [one for one in self.workers.values() if one.is_late]:
-                        self._give_up(worker)
-                    for worker in self.workers.values():
-                        self._hand_out(worker)
+                        self._receive(self.workers[link])  # type: ignore[index]
+                    for worker in list(self.workers.values()):
+                        self._check_time(worker)
+                        self._assign(worker)
             finally:
                 for worker in self.workers.values():
-                    with suppress(Exception):
-                        worker.stop()
+                    worker.stop()
 
-    def _hire(self) -> None:
+    def _start_worker(self) -> None:
         worker = Worker()
         self.workers[worker.link] = worker
 
     def _replace(self, worker: Worker, patience: float = 0.0) -> int:
+        worker.is_ready = False
         del self.workers[worker.link]
         code = worker.stop(patience)
         if self.waiting:
-            self._hire()
+            self._start_worker()
         return code
 
-    def _hear(self, worker: Worker) -> None:
+    def _receive(self, worker: Worker) -> None:
         """A worker is ready, has a result, or has died."""
         try:
             result = worker.link.recv()
         except (EOFError, OSError):
+            was_ready = worker.is_ready
             code = self._replace(worker, patience=5.0)
-            if not worker.is_ready:
+            if not was_ready:
                 raise RuntimeError(
                     f"A worker process ended with exit code {code} before it took any work. "
                     'Scripts must start runs under `if __name__ == "__main__":`.'
                 ) from None
-            result = {"error": _obituary(code)}
-        worker.is_ready = True
-        self._keep(worker, result)
+            self._finish(worker, {"error": f"WorkerDied: {_reason(code)}"})
+        else:
+            worker.is_ready = True
+            self._finish(worker, result)
 
-    def _give_up(self, worker: Worker) -> None:
-        self._replace(worker)
-        limit = 0.0 if worker.job is None else worker.job.limit
-        self._keep(worker, {"error": f"TimeoutError: more than {limit:g} s"})
+    def _check_time(self, worker: Worker) -> None:
+        if worker.job is not None and time.monotonic() > worker.deadline:
+            self._replace(worker)
+            self._finish(worker, {"error": f"TimeoutError: more than {worker.job.limit:g} s"})
 
-    def _hand_out(self, worker: Worker) -> None:
+    def _assign(self, worker: Worker) -> None:
         while worker.is_ready and worker.job is None and self.waiting:
-            worker.job = self.waiting.pop()
+            job = self.waiting.pop()
             try:
-                worker.begin()
-            except (EOFError, BrokenPipeError, ConnectionError):  # died, which is heard of next
-                self.waiting.append(worker.job)
-                worker.job = None
+                worker.send(job)
+            except (EOFError, BrokenPipeError, ConnectionError):  # died, which is noticed next
+                self.waiting.append(job)
                 return
             except Exception as error:  # the cell cannot be sent to another process
-                self._keep(worker, {"error": explain(error)})
+                self._store(job, {"error": explain(error)})
 
-    def _keep(self, worker: Worker, result: dict[str, Any]) -> None:
-        """Write the row of a worker's job, if it has one."""
+    def _finish(self, worker: Worker, result: dict[str, Any]) -> None:
+        """Store the row of the job of a worker, if it has one."""
         job, worker.job = worker.job, None
-        if job is None:
-            return
-        self.store.append(_finished(job, result))
+        if job is not None:
+            self._store(job, result)
+
+    def _store(self, job: Job, result: dict[str, Any]) -> None:
+        """Write a row: what was asked for, what came out, and where."""
+        about = {
+            "versions": versions(),
+            "machine": machine(),
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        self.store.append({**job.row, **dict.fromkeys(MEASURED), **result, **about})
         self.n_failed += "error" in result
-        self.clock.done(job.kind, worker.seconds)
-        left = self.clock.remaining()
-        self.progress.show(self.store.n_new, self.n_jobs, self.n_failed, left)
+        if self.progress:
+            task = self.progress.task_ids[-1]
+            self.progress.update(task, advance=1, failed=self.n_failed)
 
 
-def _obituary(code: int) -> str:
-    """Why a worker died, as far as its exit code tells."""
+def _reason(code: int) -> str:
+    """Why a process ended, as far as its exit code tells."""
     if code < 0:
         name = signal.Signals(-code).name
         hint = "; the memory may have run out" if name == "SIGKILL" else ""
-        return f"WorkerDied: the process was ended by {name}{hint}"
-    return f"WorkerDied: the process ended with exit code {code}"
+        return f"the process was ended by {name}{hint}"
+    return f"the process ended with exit code {code}"

@@ -1,7 +1,7 @@
 """The row store: a file that only grows, one JSON object a line, one line a cell.
 
 A line is complete or it does not count: it ends with a newline that is written last, together
-with the rest, and synced to disk before the row is reported as kept. What a killed program has
+with the rest, and synced to disk before the row is reported as stored. What a killed program has
 left behind after the last newline is dropped when the file is opened for writing.
 """
 
@@ -31,8 +31,6 @@ class Store:
         The last row of each key, in the order in which the keys came.
     n_new : int
         How many rows were appended since the file was opened.
-    dropped : str
-        What was cut off the end of the file because it was not a whole line.
 
     Examples
     --------
@@ -51,7 +49,6 @@ class Store:
         self.path = Path(path)
         self.rows: dict[str, Row] = {}
         self.n_new = 0
-        self.dropped = ""
         self._file = -1
 
     def __enter__(self) -> Self:
@@ -104,7 +101,6 @@ class Store:
         content = self.path.read_bytes()
         whole = content.rfind(b"\n") + 1
         if whole < len(content):
-            self.dropped = content[whole:].decode(errors="replace")
             os.ftruncate(self._file, whole)
             os.fsync(self._file)
 
@@ -120,7 +116,7 @@ def read_rows(path: str | Path) -> list[Row]:
             row["key"]
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
-                f"Line {number} of {path} is not a row: {error}. Mend or delete the line."
+                f"Line {number} of {path} is not a row: {error}. Correct or delete the line."
             ) from error
         rows.append(row)
     return rows

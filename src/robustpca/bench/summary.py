@@ -1,25 +1,27 @@
-"""From rows to entries: means over seeds, choices of `best_of`, published values beside."""
+"""From rows to entries: means over seeds, choices of `best_of`, published values beside them."""
 
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from robustpca.bench import formats
 from robustpca.bench.declarations import ByLevel, Table, place
 from robustpca.bench.store import Row, latest
 
-__all__ = ["Entry", "agreement", "direction", "labels", "summarise"]
+__all__ = ["Entry", "Summary", "direction", "labels", "summarise"]
 
 
 @dataclass(frozen=True)
 class Entry:
     """One value of a table: a method at one place, over all seeds.
 
-    Numbers that do not exist are NaN. ``values`` are those of the single seeds, and ``spread`` is
-    their standard deviation. ``rank`` and ``published_rank`` mark the best method at a place and
-    the runner-up, here and in the paper.
+    Numbers that do not exist are NaN. ``values`` holds the score of each seed, ``mean`` and
+    ``std`` are their mean and standard deviation. ``rank`` and ``published_rank`` are 1 for the
+    best method of a place and 2 for the runner-up, here and in the paper, and 0 otherwise.
+    ``figures`` holds the pictures, curves and points of the first seed.
     """
 
     dataset: str
@@ -28,19 +30,20 @@ class Entry:
     method: str
     role: str
     tuned: Mapping[str, Any]
+    chosen_by: str
+    n_candidates: int
+    values: Mapping[int, float]
     mean: float
-    spread: float
+    std: float
     n_seeds: int
-    errors: tuple[str, ...]
-    n_unsettled: int
+    n_failed: int
+    n_unconverged: int
     seconds: float
     memory: float
     published: float = math.nan
     rank: int = 0
-    n_candidates: int = 0
-    chosen_by: str = ""
-    values: Mapping[int, float] = field(default_factory=dict)
     published_rank: int = 0
+    figures: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ratio(self) -> float:
@@ -48,9 +51,43 @@ class Entry:
         return self.mean / self.published
 
     @property
+    def is_near(self) -> bool:
+        """Whether ours lies within a tenth of the published value."""
+        return abs(self.ratio - 1) <= 0.1
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the parameters are the defaults of a method that is also tuned."""
+        return self.role == "default"
+
+    @property
+    def label(self) -> str:
+        """The method, and whether its parameters are the defaults where others were chosen."""
+        return f"{self.method}, default" if self.is_default else self.method
+
+    @property
     def place(self) -> tuple[str, ...]:
-        """Where it stands, without the method."""
+        """Data set, corruption and settings, to be compared with those of other entries."""
         return place(self.dataset, self.corruption, "", self.settings)
+
+    @property
+    def position(self) -> str:
+        """The same in words."""
+        return formats.position(self.dataset, self.corruption, self.settings)
+
+    @property
+    def remark(self) -> str:
+        """What was chosen and by what, what failed, what did not converge."""
+        tuned = formats.parameters(self.tuned)
+        remarks = [
+            (self.n_candidates, f"{tuned}: best of {self.n_candidates} by {self.chosen_by}"),
+            (self.n_failed, f"{self.n_failed} of {self.n_seeds} failed"),
+            (self.n_unconverged, f"{self.n_unconverged} not converged"),
+        ]
+        return "; ".join(text for number, text in remarks if number)
+
+
+Summary = Mapping[str, Sequence[Entry]]  # of each score
 
 
 def direction(table: Table, score: str) -> str:
@@ -61,10 +98,8 @@ def direction(table: Table, score: str) -> str:
     return stated[0] if stated else table.better
 
 
-def summarise(
-    table: Table, rows: Iterable[Row], score: str | None = None, better: str | None = None
-) -> list[Entry]:
-    """Entries of a table, in the order of its declaration.
+def summarise(table: Table, rows: Iterable[Row]) -> dict[str, tuple[Entry, ...]]:
+    """Entries of a table for each of its scores, in the order of its declaration.
 
     Of a `best_of` there are two: the candidate with the best mean of the first score, which
     carries the published value, and the default. Further scores are those of the same candidate:
@@ -77,107 +112,89 @@ def summarise(
         The declaration.
     rows : iterable of dict
         Its rows.
-    score : str, default=None
-        Which of its scores; None for the first one.
-    better : {'lower', 'higher'}, default=None
-        Which values are good; None for what the table and its claims say.
 
     Returns
     -------
-    entries : list of Entry
+    summary : dict of str to tuple of Entry
         With ``rank`` 1 for the best method at a place and 2 for the runner-up; defaults of tuned
         methods have none.
     """
-    first = next(iter(table.scores))
-    score = score or first
-    better = better or direction(table, score)
-    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    fits: dict[tuple[Any, ...], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in latest(rows):
         here = place(row["dataset"], row["corruption"], row["method"], row["settings"])
-        groups[here, row["role"], str(row["tuned"])].append(row)
-    found: dict[tuple[Any, ...], list[list[Row]]] = defaultdict(list)
-    for (here, role, _), group in groups.items():
-        found[here, role].append(group)
-    targets = table.targets(score)
-    entries = []
-    for (here, role), candidates in found.items():
-        chosen = min(
-            candidates,
-            key=lambda group: _badness(_entry(group, first), direction(table, first)),
-        )
-        entry = _entry(chosen, score)
-        entry = replace(entry, n_candidates=len(candidates) if role == "candidate" else 0)
-        if role != "default":
-            entry = replace(entry, published=targets.get(here, math.nan))
-        entries.append(entry)
-    entries = _sorted(entries, table)
-    return entries if better == "neither" else _ranked(entries, better)
+        fits[here, row["role"]][str(row["tuned"])].append(row)
+    main = next(iter(table.scores))
+    sign = 1 if direction(table, main) == "lower" else -1
+
+    def badness(group: Sequence[Row]) -> tuple[int, bool, float]:
+        mean = sign * _mean(_values(group, main).values())
+        return sum(bool(row["error"]) for row in group), math.isnan(mean), mean
+
+    chosen = {key: min(groups.values(), key=badness) for key, groups in fits.items()}
+    datasets, corruptions = labels(table.datasets), labels(table.corruption)
+
+    def order(entry: Entry) -> tuple[Any, ...]:
+        # Names that are not declared come last.
+        dataset = [*datasets, entry.dataset].index(entry.dataset)
+        corruption = [*corruptions, entry.corruption].index(entry.corruption)
+        settings = [_sortable(value) for value in entry.settings.values()]
+        method = [*table.methods, entry.method].index(entry.method)
+        return dataset, corruption, settings, method, entry.is_default
+
+    summary = {}
+    for score in table.scores:
+        targets = table.targets(score)
+        entries = [
+            _entry(
+                group,
+                score,
+                len(fits[here, role]) if role == "candidate" else 0,
+                math.nan if role == "default" else targets.get(here, math.nan),
+            )
+            for (here, role), group in chosen.items()
+        ]
+        summary[score] = _ranked(sorted(entries, key=order), direction(table, score))
+    return summary
 
 
-def agreement(entries: Sequence[Entry], within: float = 0.1) -> tuple[int, int]:
-    """How many entries lie within a share of the published value, and how many have one."""
-    compared = [entry for entry in entries if not math.isnan(entry.published)]
-    near = [entry for entry in compared if abs(entry.ratio - 1) <= within]
-    return len(near), len(compared)
+def labels(part: Any) -> list[str]:
+    """Labels of a part of a declaration, at any level."""
+    parts = vars(part).values() if isinstance(part, ByLevel) else (part,)
+    return list(dict.fromkeys(name for one in parts if isinstance(one, Mapping) for name in one))
 
 
-def _entry(rows: Sequence[Row], score: str) -> Entry:
-    first = rows[0]
-    good = [row for row in rows if not row["error"]]
-    scores = {row["seed"]: row["scores"][score] for row in good}
-    values = [math.nan if value is None else value for value in scores.values()]
-    extra = [
+def _entry(rows: Sequence[Row], score: str, n_candidates: int, published: float) -> Entry:
+    first, good = rows[0], [row for row in rows if not row["error"]]
+    values = _values(rows, score)
+    names = ("dataset", "corruption", "settings", "method", "role", "tuned", "chosen_by")
+    memory = [
         row["memory_peak"] - row["memory_start"] for row in good if row["memory_peak"] is not None
     ]
+    is_finite = len(values) > 1 and all(map(math.isfinite, values.values()))
     return Entry(
-        dataset=first["dataset"],
-        corruption=first["corruption"],
-        settings=first["settings"],
-        method=first["method"],
-        role=first["role"],
-        tuned=first["tuned"],
-        mean=_mean(values),
-        spread=_spread(values),
+        **{name: first[name] for name in names},
+        n_candidates=n_candidates,
+        values={seed: values[seed] for seed in sorted(values) if not math.isnan(values[seed])},
+        mean=_mean(values.values()),
+        std=statistics.stdev(values.values()) if is_finite else math.nan,
         n_seeds=len(rows),
-        errors=tuple(row["error"] for row in rows if row["error"]),
-        n_unsettled=sum(row["converged"] is False for row in good),
+        n_failed=len(rows) - len(good),
+        n_unconverged=sum(row["converged"] is False for row in good),
         seconds=_mean([row["seconds"] for row in good]),
-        memory=max(extra, default=math.nan),
-        chosen_by=first["chosen_by"],
-        values={seed: value for seed, value in sorted(scores.items()) if value is not None},
+        memory=max(memory, default=math.nan),
+        published=published,
+        figures={k: shown for row in rows for k, shown in (row.get("shown") or {}).items()},
     )
 
 
-def _mean(values: Sequence[float]) -> float:
+def _values(rows: Iterable[Row], score: str) -> dict[int, float]:
+    """The score of each seed that did not fail; NaN where the model has no such score."""
+    good = {row["seed"]: row["scores"][score] for row in rows if not row["error"]}
+    return {seed: math.nan if value is None else value for seed, value in good.items()}
+
+
+def _mean(values: Collection[float]) -> float:
     return statistics.fmean(values) if values else math.nan
-
-
-def _spread(values: Sequence[float]) -> float:
-    # The statistics module cannot do with numbers that are none.
-    if len(values) < 2 or not all(map(math.isfinite, values)):
-        return math.nan
-    return statistics.stdev(values)
-
-
-def _badness(entry: Entry, better: str) -> tuple[int, bool, float]:
-    mean = entry.mean if better == "lower" else -entry.mean
-    return len(entry.errors), math.isnan(mean), mean
-
-
-def _sorted(entries: Iterable[Entry], table: Table) -> list[Entry]:
-    datasets, methods = list(labels(table.datasets)), list(table.methods)
-    corruptions = list(labels(table.corruption))
-
-    def position(entry: Entry) -> tuple[Any, ...]:
-        return (
-            _index(datasets, entry.dataset),
-            _index(corruptions, entry.corruption),
-            [_sortable(value) for value in entry.settings.values()],
-            _index(methods, entry.method),
-            entry.role == "default",
-        )
-
-    return sorted(entries, key=position)
 
 
 def _sortable(value: Any) -> tuple[str, Any]:
@@ -185,38 +202,24 @@ def _sortable(value: Any) -> tuple[str, Any]:
     return ("", value) if isinstance(value, int | float) else (type(value).__name__, str(value))
 
 
-def labels(part: Any) -> list[str]:
-    """Labels of a part of a declaration, at any level."""
-    found: dict[str, None] = {}
-    for value in vars(part).values() if isinstance(part, ByLevel) else (part,):
-        if isinstance(value, Mapping):
-            found |= dict.fromkeys(value)
-    return list(found)
-
-
-def _index(names: Sequence[str], name: str) -> int:
-    return names.index(name) if name in names else len(names)
-
-
-def _ranked(entries: Sequence[Entry], better: str) -> list[Entry]:
-    """The same entries with the places of the best two methods marked, ours and published."""
-    ours = _best_two([entry for entry in entries if entry.role != "default"], better, "mean")
-    theirs = _best_two(entries, better, "published")
-    return [
-        replace(entry, rank=ours.get(id(entry), 0), published_rank=theirs.get(id(entry), 0))
-        for entry in entries
-    ]
-
-
-def _best_two(entries: Iterable[Entry], better: str, name: str) -> dict[int, int]:
-    rivals: dict[tuple[str, ...], list[Entry]] = defaultdict(list)
+def _ranked(entries: Sequence[Entry], better: str) -> tuple[Entry, ...]:
+    """The same entries with the best two of each place marked, ours and published."""
+    if better == "neither":
+        return tuple(entries)
+    places: dict[tuple[str, ...], list[Entry]] = defaultdict(list)
     for entry in entries:
-        if not math.isnan(getattr(entry, name)):
-            rivals[entry.place].append(entry)
-    ranks: dict[int, int] = {}
-    for group in rivals.values():
-        ordered = sorted((getattr(entry, name) for entry in group), reverse=better == "higher")
-        # Equal values share a rank: two firsts, no second.
-        found = {id(entry): 1 + ordered.index(getattr(entry, name)) for entry in group}
-        ranks |= {key: rank for key, rank in found.items() if rank <= 2}
-    return ranks
+        places[entry.place].append(entry)
+    ranked = []
+    for entry in entries:
+        rivals = places[entry.place]
+        ours = [rival.mean for rival in rivals if not rival.is_default]
+        rank = 0 if entry.is_default else _rank(entry.mean, ours, better)
+        theirs = _rank(entry.published, [rival.published for rival in rivals], better)
+        ranked.append(replace(entry, rank=rank, published_rank=theirs))
+    return tuple(ranked)
+
+
+def _rank(value: float, rivals: Iterable[float], better: str) -> int:
+    """Rank of a value if it is 1 or 2; equal values share theirs, so there may be no second."""
+    rank = 1 + sum(rival < value if better == "lower" else rival > value for rival in rivals)
+    return 0 if math.isnan(value) or rank > 2 else rank

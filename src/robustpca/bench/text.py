@@ -1,104 +1,99 @@
-"""A table as Markdown: ours beside the published value, means and spreads, what failed or lacks.
-
-It reads only the declaration and its rows.
-"""
+"""A report as Markdown and for the terminal: ours beside the published value, verdicts, remarks."""
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Sequence
 from itertools import groupby
 
-from robustpca.bench.claims import evaluate
-from robustpca.bench.declarations import Table
-from robustpca.bench.formats import label, number, remark, time
+from robustpca.bench.formats import number, time, value
 from robustpca.bench.progress import span
-from robustpca.bench.runner import Outcome
-from robustpca.bench.store import Row
-from robustpca.bench.summary import Entry, agreement, summarise
+from robustpca.bench.report import Report, Section
+from robustpca.bench.summary import Entry
 
-__all__ = ["render", "render_summary"]
+__all__ = ["SUMMARY", "render_markdown", "render_terminal"]
+
+SUMMARY = "summary.md"
 
 
-def render(
-    table: Table,
-    rows: Iterable[Row],
-    missing_data: Mapping[str, str] | None = None,
-    missing_methods: Mapping[str, str] | None = None,
-) -> str:
-    """A table as text that reads well as it is, and as Markdown.
+def render_markdown(report: Report) -> dict[str, str]:
+    """A report as Markdown that also reads well as it is.
 
     Parameters
     ----------
-    table : Table
-        The declaration.
-    rows : iterable of dict
-        Its rows.
-    missing_data, missing_methods : mapping of str to str, default=None
-        What could not be run, and why.
+    report : Report
+        From `build_report`.
+
+    Returns
+    -------
+    files : dict of str to str
+        ``NAME.md`` for each table: the best method of a place is in bold and the runner-up
+        underlined with underscores; **time** and **MiB** are of one fit: mean seconds, and the
+        most memory it took beyond what was there before. And ``summary.md``, with a line for each
+        table and for each claim.
+    """
+    tables = {f"{section.table.name}.md": _table(section) for section in report.sections}
+    return tables | {SUMMARY: _summary(report)}
+
+
+def render_terminal(report: Report, width: int = 100) -> str:
+    """The tables of a report as text for the terminal, without lines of prose that are too long.
+
+    Parameters
+    ----------
+    report : Report
+        From `build_report`.
+    width : int, default=100
+        Where to break lines of prose; tables are as wide as they are.
 
     Returns
     -------
     text : str
-        The best method of a place is in bold and the runner-up underlined with underscores;
-        **time** and **MiB** are of one fit: mean seconds, and the most memory it took beyond
-        what was there before.
+        One table after the other.
     """
-    rows = list(rows)
+    lines = [line for section in report.sections for line in [*_table(section).splitlines(), ""]]
+    prose = textwrap.TextWrapper(
+        width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(line if line.startswith("|") else prose.fill(line) for line in lines)
+
+
+def _table(section: Section) -> str:
+    table = section.table
     lines = [f"# {table.title}", ""]
-    if table.paper:
-        lines += [table.paper, ""]
-    for score in table.scores:
-        entries = summarise(table, rows, score)
-        if len(table.scores) > 1:
-            lines += [f"## {score}", ""]
-        for (dataset, corruption), group in groupby(
-            entries, key=lambda e: (e.dataset, e.corruption)
-        ):
-            heading = " / ".join(part for part in (dataset, corruption) if part)
-            lines += [f"### {heading}" if len(table.scores) > 1 else f"## {heading}", ""]
-            lines += [*_grid(list(group)), ""]
-        near, compared = agreement(entries)
+    lines += [table.paper, ""] if table.paper else []
+    mark = "##" if len(section.blocks) == 1 else "###"
+    for block in section.blocks:
+        lines += [f"## {block.score}", ""] if mark == "###" else []
+        for names, group in groupby(block.entries, key=lambda e: (e.dataset, e.corruption)):
+            lines += [f"{mark} {' / '.join(filter(None, names))}", "", *_grid(list(group)), ""]
+        near, compared = block.agreement
         if compared:
             lines += [f"{near} of {compared} values lie within 10 % of the published one.", ""]
-    lines += _remarks(table, rows, missing_data or {}, missing_methods or {})
+    for one in section.findings:
+        lines.append(f"- Claim: {one.claim.text} **{one.verdict}**. {one.evidence}")
+        if plain := one.by_default:
+            lines[-1] += f" With default parameters: **{plain.verdict}**. {plain.evidence}"
+    lines += [f"- {note}" for note in table.notes]
+    lines += [f"- Missing data set {name}: {why}" for name, why in section.missing_data.items()]
+    for (name, why), places in section.failures.items():
+        lines.append(f"- {places.total()} cells of {name} failed: {why}")
+    if section.n_rows:
+        versions = "; ".join(sorted(section.versions))
+        lines.append(f"- {section.n_rows} cells, {span(section.seconds)} in fits; {versions}.")
     return "\n".join(lines).rstrip() + "\n"
 
 
-def render_summary(tables: Iterable[Table], outcome: Outcome) -> str:
-    """What came out of all tables, as Markdown: how much was run, how near, and all verdicts.
-
-    Parameters
-    ----------
-    tables : iterable of Table
-        The declarations.
-    outcome : Outcome
-        Their rows, and what was missing.
-
-    Returns
-    -------
-    text : str
-        Two tables: one line for each table, and one for each claim.
-    """
+def _summary(report: Report) -> str:
     counts, claims = [], []
-    for table in tables:
-        rows = outcome.of(table.name)
-        agreements = [agreement(summarise(table, rows, score)) for score in table.scores]
-        near, compared = (sum(column) for column in zip(*agreements, strict=True))
-        counts.append(
-            [
-                f"`{table.name}`",
-                table.title,
-                f"{len(rows)} of {len(table.cells(outcome.level))}",
-                str(len({row["seed"] for row in rows})),
-                str(sum(bool(row["error"]) for row in rows)),
-                f"{near} of {compared}" if compared else "-",
-                ", ".join(outcome.missing_data.get(table.name, {})) or "-",
-            ]
-        )
-        for finding in evaluate(table, rows):
-            plain = finding.by_default.verdict if finding.by_default else "-"
-            verdict = f"**{finding.verdict}**"
-            claims.append([f"`{table.name}`", finding.claim.text, verdict, plain, finding.evidence])
+    for section in report.sections:
+        name, (near, compared) = f"`{section.table.name}`", section.agreement
+        line = [name, section.table.title, f"{section.n_rows} of {section.n_cells}"]
+        line += [str(section.n_seeds), str(section.n_failed)]
+        line += [f"{near} of {compared}" if compared else "-"]
+        counts.append([*line, ", ".join(section.missing_data) or "-"])
+        for one in section.findings:
+            plain = one.by_default.verdict if one.by_default else "-"
+            claims.append([name, one.claim.text, f"**{one.verdict}**", plain, one.evidence])
     heads = ["table", "", "cells", "seeds", "failed", "within 10 %", "missing data"]
     lines = ["## Tables", "", *_columns(heads, counts), ""]
     if claims:
@@ -108,20 +103,19 @@ def render_summary(tables: Iterable[Table], outcome: Outcome) -> str:
 
 
 def _grid(entries: Sequence[Entry]) -> list[str]:
-    """Lines of one block, in columns of equal width."""
-    varied = list(entries[0].settings)
+    """Lines of one data set and corruption."""
     is_published = any(not math.isnan(entry.published) for entry in entries)
     compare = ["published", "ratio"] if is_published else []
-    heads = [*varied, "method", "ours", "±", *compare, "seeds", "time", "MiB", "remarks"]
+    heads = [*entries[0].settings, "method", "ours", "±", *compare, "seeds", "time", "MiB"]
     body = []
     for entry in entries:
         mark = {1: "**", 2: "_"}.get(entry.rank, "")
-        cells = [*(str(value) for value in entry.settings.values()), label(entry)]
-        cells += [f"{mark}{number(entry.mean)}{mark}", number(entry.spread, 2)]
+        cells = [*map(value, entry.settings.values()), entry.label]
+        cells += [f"{mark}{number(entry.mean)}{mark}", number(entry.std, 2)]
         cells += [number(entry.published), number(entry.ratio, 3)] if is_published else []
         cells += [str(entry.n_seeds), time(entry.seconds), number(entry.memory / 2**20, 3)]
-        body.append([*cells, remark(entry)])
-    return _columns(heads, body)
+        body.append([*cells, entry.remark])
+    return _columns([*heads, "remarks"], body)
 
 
 def _columns(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
@@ -132,31 +126,3 @@ def _columns(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
         "| " + " | ".join(f"{c:<{w}}" for c, w in zip(line, widths, strict=True)) + " |"
         for line in (heads, rule, *body)
     ]
-
-
-def _remarks(
-    table: Table,
-    rows: Sequence[Row],
-    missing_data: Mapping[str, str],
-    missing_methods: Mapping[str, str],
-) -> list[str]:
-    lines = [
-        f"- Claim: {finding.claim.text} **{finding.verdict}**. {finding.evidence}"
-        + (
-            f" With default parameters: **{finding.by_default.verdict}**. "
-            f"{finding.by_default.evidence}"
-            if finding.by_default
-            else ""
-        )
-        for finding in evaluate(table, rows)
-    ]
-    lines += [f"- {note}" for note in table.notes]
-    lines += [f"- Missing data set {name}: {why}" for name, why in missing_data.items()]
-    lines += [f"- Missing method {name}: {why}" for name, why in missing_methods.items()]
-    errors = Counter((row["method"], row["error"]) for row in rows if row["error"])
-    lines += [f"- {count} cells of {name} failed: {why}" for (name, why), count in errors.items()]
-    spent = sum(row["seconds"] or 0 for row in rows)
-    versions = sorted({", ".join(f"{k} {v}" for k, v in row["versions"].items()) for row in rows})
-    if rows:
-        lines.append(f"- {len(rows)} cells, {span(spent)} in fits; {'; '.join(versions)}.")
-    return lines

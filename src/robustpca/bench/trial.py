@@ -32,7 +32,7 @@ __all__ = ["Spoiled", "Task", "measure", "serve", "spoil"]
 
 @dataclass(frozen=True)
 class Task:
-    """A cell and the name of the corrupted data it works on, by which a worker remembers them."""
+    """A cell, and the name by which a worker knows whether it holds the data of the cell."""
 
     cell: Cell
     data: str
@@ -75,7 +75,7 @@ def measure(cell: Cell, spoiled: Spoiled) -> dict[str, Any]:
     counts to within some hundred kB. Where the system cannot forget an earlier peak (Linux can),
     the peak is that of all cells of this process so far, and ``memory_exact`` is false.
     """
-    model = _settled(cell, spoiled)
+    model = _configured(cell, spoiled)
     times = []
     with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -129,10 +129,11 @@ class MemoryGauge:
 
 
 def serve(link: connection.Connection) -> None:
-    """Life of a worker: take a task, send back what became of it, until the other end closes."""
+    """What a worker does: receive a task, send back its result, until the other end closes."""
     # Ctrl-C reaches the whole group; the parent alone decides what to do about it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, daemon=True).start()
+    gc.freeze()  # what is imported stays, and need not be searched for garbage before each fit
     link.send(None)
     known: tuple[str, Any] = ("", None)
     while True:
@@ -166,7 +167,7 @@ def _die_with_parent() -> None:
         os._exit(1)
 
 
-def _settled(cell: Cell, spoiled: Spoiled) -> Any:
+def _configured(cell: Cell, spoiled: Spoiled) -> Any:
     """The estimator with a seed and what it may know of the data, where it leaves them open.
 
     That is the shape of the images; and for one that has a parameter ``X_clean``, which no user
@@ -218,7 +219,7 @@ def _last(model: Any) -> Any:
 
 
 def _status(name: str) -> int | None:
-    """A number of kB that Linux keeps about this process, in bytes."""
+    """A number of kB that Linux reports about this process, in bytes."""
     try:
         text = Path("/proc/self/status").read_text(encoding="utf-8")
     except OSError:

@@ -13,7 +13,7 @@ from robustpca.engine.linalg import Array
 
 __all__ = ["Dataset", "checksum_of", "resize_images"]
 
-# CDnet's label of pixels that are not scored: nobody can say what is moving there.
+# CDnet's label of pixels that are not scored: it is unknown what moves there.
 UNKNOWN = 170
 # Extras with one entry or row for each sample.
 PER_SAMPLE = ("frame", "is_outlier", "low_rank", "mask", "masks")
@@ -128,8 +128,8 @@ class Dataset:
         if (height, width) == self.image_shape:
             return self
         extras = {
-            key: _RESIZED[key](value, self.image_shape, (height, width))
-            if key in _RESIZED
+            key: PER_PIXEL[key](value, self.image_shape, (height, width))
+            if key in PER_PIXEL
             else value
             for key, value in self.extras.items()
         }
@@ -142,10 +142,14 @@ class Dataset:
         )
 
 
-def checksum_of(X: Array, y: Array | None) -> str:
-    """SHA-256 of the types, shapes and entries of ``X`` and ``y``, whatever their memory order."""
+def checksum_of(*arrays: Array | None) -> str:
+    """SHA-256 of the types, shapes and entries of arrays, whatever their memory order."""
     digest = hashlib.sha256()
-    for array in (X,) if y is None else (X, y):
+    for array in arrays:
+        if array is None:
+            continue
+        # Objects are told apart by what they look like, since their addresses mean nothing.
+        array = array.astype(str) if array.dtype.hasobject else array
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
         digest.update(f"{little.dtype.str}{little.shape}".encode())
         digest.update(np.ascontiguousarray(little).data)
@@ -206,7 +210,8 @@ def _resize_masks(X: Array, image_shape: tuple[int, int], size: tuple[int, int])
     return resized
 
 
-_RESIZED: dict[str, Callable[[Array, tuple[int, int], tuple[int, int]], Array]] = {
+# Extras with one entry for each pixel, and how they are resized.
+PER_PIXEL: dict[str, Callable[[Array, tuple[int, int], tuple[int, int]], Array]] = {
     "masks": _resize_masks,
     "background": resize_images,
     "background_valid": _where_all,

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from robustpca.datasets.dataset import Dataset, checksum_of
+from robustpca.datasets.dataset import PER_PIXEL, PER_SAMPLE, Dataset, checksum_of
 from robustpca.engine.linalg import Array
 
 __all__ = ["cache_folder", "checked", "data_folders", "read", "write"]
@@ -27,8 +27,6 @@ __all__ = ["cache_folder", "checked", "data_folders", "read", "write"]
 _UNREADABLE: tuple[type[Exception], ...]
 _UNREADABLE = (ValueError, EOFError, KeyError, UnpicklingError, NotImplementedError, RuntimeError)
 _UNREADABLE += (OSError, zipfile.BadZipFile, zlib.error)
-_PER_SAMPLE = ("is_outlier", "masks", "frame")
-_PER_PIXEL = ("masks", "background", "background_valid")
 
 
 def data_folders(data_home: Any = None) -> list[Path]:
@@ -191,10 +189,10 @@ def checked(arrays: Mapping[str, Array], image_shape: Any = None) -> dict[str, A
                 "needs a whole number from 0"
             )
         arrays["y"] = y.astype(np.int64)
-    for key in _PER_SAMPLE:
+    for key in PER_SAMPLE:
         if key in arrays and (arrays[key].ndim == 0 or len(arrays[key]) != len(X)):
             raise ValueError(f"{key} has shape {arrays[key].shape}, but there are {len(X)} samples")
-    for key in _PER_PIXEL:
+    for key in PER_PIXEL:
         if key in arrays:
             arrays[key] = _flat(key, arrays[key], X.shape[1])
     return arrays

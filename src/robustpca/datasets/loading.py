@@ -259,9 +259,9 @@ def missing(entry: Entry, folders: list[Path]) -> Exception:
 
 
 def _status(entry: Entry, folders: list[Path]) -> Status:
-    if entry.name not in ENTRIES and not find(entry, folders):
-        raise missing(entry, folders)
     files = tuple(one.path for one in find(entry, folders))
+    if entry.name not in ENTRIES and not files:
+        raise missing(entry, folders)
     is_there = bool(files) or entry.make is not None
     return Status(
         name=entry.name,

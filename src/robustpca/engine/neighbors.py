@@ -2,7 +2,7 @@
 
 A search has two steps. Products of whole tiles of rows, in single precision, propose a few
 candidates for each row; the distances to these are then computed from the differences in
-double precision, and the nearest are kept. The methods differ in how they propose.
+double precision, and the nearest are taken. The methods differ in how they propose.
 """
 
 from collections.abc import Callable
@@ -15,23 +15,24 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robustpca.engine.blocks import slices
 from robustpca.engine.linalg import Array, orthonormal, square_norms
-from robustpca.engine.threads import Crew, compiled
+from robustpca.engine.threads import ThreadPool, compiled
 
 Method = Literal["auto", "exact", "projected", "approximate"]
 Found = tuple[Array, Array]  # who is near, and the gaps: squared distances
 Lists = tuple[Array, Array, Array]  # the gaps of those who are near, who they are, the last gap
-Seen = tuple[Array, Array]  # coordinates of rows as a search sees them, and their squared norms
-See = Callable[[Array], Seen]
+Coded = tuple[Array, Array]  # coordinates of rows that products are taken of, and squared norms
+Encoder = Callable[[Array], Coded]
 
 # Choosing among pairs of rows costs as much as so many multiplications per pair; and the
 # number of these that takes seconds: beyond, the next method is several times faster.
 PAIR_WORK, EXACT_WORK, PROJECTED_WORK = 64, 5e11, 2e12
 # Products of longer rows are summed in parts of so many features, which saves digits; and so
-# many entries of long rows are looked at at a time.
-SUMMED, SEEN_ENTRIES = 4096, 1 << 19
+# many entries of long rows are encoded at a time.
+SUMMED, CODED_ENTRIES = 4096, 1 << 19
 # The products of two tiles of rows stay in the cache, and so many are tested together; each
-# row keeps more candidates than it needs, so that rounding seldom leaves a doubt.
+# row has more candidates than it needs, so that rounding seldom leaves a doubt.
 TILE, CHUNK, EXTRA = 512, 32, 8
 # As many points at about the same distance as the last neighbour may be measured one by one.
 DOUBTFUL = 512
@@ -84,11 +85,11 @@ def nearest_neighbors(
     queries = checked_rows(X, "X")
     points = queries if among is None else checked_rows(among, "among")
     selves = np.arange(len(queries)) if among is None else np.full(len(queries), -1)
-    search = _Search(queries, points, selves, n_neighbors, random_state, Crew())
+    search = _Search(queries, points, selves, n_neighbors, random_state, ThreadPool())
     _check_request(search, method)
     name = _quick_method(search) if method == "auto" else method
     find = {"exact": _exact, "projected": _projected, "approximate": _approximate}[name]
-    with search.crew:
+    with search.pool:
         indices, gaps = find(search)
     return indices, gaps.astype(queries.dtype, copy=False)
 
@@ -103,8 +104,8 @@ def neighbor_recall(
     """
     points = checked_rows(X, "X")
     rows = _sample(np.arange(len(points)), n_queries, np.random.default_rng(random_state))
-    search = _Search(points[rows], points, rows, indices.shape[1], random_state, Crew())
-    with search.crew:
+    search = _Search(points[rows], points, rows, indices.shape[1], random_state, ThreadPool())
+    with search.pool:
         reach = _exact(search)[1][:, -1:]
         given = _measured(search, lambda place: _ascending(indices[rows[place]]))[1]
     return float(np.mean(given <= reach))
@@ -125,14 +126,14 @@ def checked_rows(X: ArrayLike, name: str) -> Array:
 
 @dataclass(frozen=True)
 class _Search:
-    """What is looked for: neighbours of ``queries`` among ``points``, but not ``selves``."""
+    """The problem: neighbours of ``queries`` among ``points``, but not ``selves``."""
 
     queries: Array
     points: Array
     selves: Array
     n_neighbors: int
     seed: int
-    crew: Crew
+    pool: ThreadPool
 
     @property
     def own(self) -> bool:
@@ -181,9 +182,9 @@ def _exact(search: _Search, dtypes: tuple[Any, ...] = (np.float32, np.float64)) 
     if not dtypes or 4 * n_kept > n_points:
         everyone = np.broadcast_to(np.arange(n_points, dtype=np.int32), (TILE, n_points))
         return _measured(search, lambda place: everyone[: place.stop - place.start])
-    see, scale = _viewer(search.points, dtypes[0], search.masked)
-    points = _all(see, search.points, None, search.crew)
-    kept, found, norms = _tiles(search, see, n_kept, points)
+    encode, scale = _centred_encoder(search.points, dtypes[0], search.masked)
+    points = _encode_all(encode, search.points, None, search.pool)
+    kept, found, norms = _tiles(search, encode, n_kept, points)
     indices, gaps = _measured(search, lambda place: np.sort(found[place], axis=1))
     # A point that was not kept seems at least as far as the last one that was. It may be
     # nearer by the rounding error of its product, but that is bounded: a point whose norm
@@ -197,7 +198,7 @@ def _exact(search: _Search, dtypes: tuple[Any, ...] = (np.float32, np.float64)) 
         sure = kept[:, -1] > limits
     if not sure.all():
         rest = np.flatnonzero(~sure)
-        candidates = _within(search, rest, see, points, limits)
+        candidates = _within(search, rest, encode, points, limits)
         if candidates is None:
             indices[rest], gaps[rest] = _exact(search.some(rest), dtypes[1:])
         else:
@@ -205,14 +206,16 @@ def _exact(search: _Search, dtypes: tuple[Any, ...] = (np.float32, np.float64)) 
     return indices, gaps
 
 
-def _within(search: _Search, chosen: Array, see: See, points: Seen, limits: Array) -> Array | None:
+def _within(
+    search: _Search, chosen: Array, encode: Encoder, points: Coded, limits: Array
+) -> Array | None:
     """All points within the limits of chosen queries, then -1; None if there are too many."""
-    seen, norms = points
-    product, places = _comparison(search.masked), _slices(len(chosen), _few(search))
+    codes, norms = points
+    product, places = _comparison(search.masked), slices(len(chosen), _few(search))
 
     def work(place: slice) -> Array | None:
-        mine, own_norms = see(search.queries[chosen[place]])
-        gaps = own_norms[:, None] + norms - 2 * product(mine, seen)
+        mine, own_norms = encode(search.queries[chosen[place]])
+        gaps = own_norms[:, None] + norms - 2 * product(mine, codes)
         # Where a limit is not a number there is a row without a common entry: all are near.
         rows, columns = np.nonzero(~(gaps > limits[chosen[place], None]))
         counts = np.bincount(rows, minlength=len(mine))
@@ -222,24 +225,24 @@ def _within(search: _Search, chosen: Array, see: See, points: Seen, limits: Arra
         near[rows, np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]] = columns
         return near
 
-    found = [near for near in search.crew.each(work, places) if near is not None]
+    found = [near for near in search.pool.map(work, places) if near is not None]
     return np.concatenate(found) if len(found) == len(places) else None
 
 
 def _projected(search: _Search) -> Found:
     """The nearest of the points that seem near along the principal axes."""
     wide, n_kept = search.points.shape[1] > N_AXES, 2 * search.n_neighbors + EXTRA
-    see = _along_axes(search) if wide else _viewer(search.points)[0]
-    found = _tiles(search, see, min(n_kept, len(search.points)))[1]
+    encode = _axes_encoder(search) if wide else _centred_encoder(search.points)[0]
+    found = _tiles(search, encode, min(n_kept, len(search.points)))[1]
     return _measured(search, lambda place: np.sort(found[place], axis=1))
 
 
 def _approximate(search: _Search) -> Found:
     """The nearest of the points in some cells, and of the neighbours of these."""
-    see, n_kept = _viewer(search.points)[0], search.n_neighbors
+    encode, n_kept = _centred_encoder(search.points)[0], search.n_neighbors
     if search.points.shape[1] > 2 * N_AXES:
-        see, n_kept = _along_axes(search), 2 * n_kept + EXTRA
-    found, order = _cells(search, see, n_kept)
+        encode, n_kept = _axes_encoder(search), 2 * n_kept + EXTRA
+    found, order = _cells(search, encode, n_kept)
 
     def candidates(place: slice) -> Array:
         near = found[order[place]]
@@ -258,17 +261,19 @@ def _approximate(search: _Search) -> Found:
 
 
 def _ascending(candidates: Array) -> Array:
-    """Candidates in order; one that is there twice becomes -1, which is nobody."""
+    """Candidates in order; one that is there twice becomes -1, which is no row."""
     candidates = np.sort(candidates, axis=1)
     candidates[:, 1:][candidates[:, 1:] == candidates[:, :-1]] = -1
     return candidates
 
 
-def _viewer(points: Array, dtype: Any = np.float32, masked: bool = False) -> tuple[See, float]:
-    """How a search sees rows: from the middle of the points, scaled to a size of about one."""
+def _centred_encoder(
+    points: Array, dtype: Any = np.float32, masked: bool = False
+) -> tuple[Encoder, float]:
+    """Rows centred in the middle of the points and scaled to a size of about one."""
     # From a median, products lose few digits, whatever a few far points do to the mean.
-    n_seen = min(max(33, SEEN_ENTRIES // points.shape[1]), 1000)
-    center = np.median(points[:: -(-len(points) // n_seen)], axis=0).astype(points.dtype)
+    n_read = min(max(33, CODED_ENTRIES // points.shape[1]), 1000)
+    center = np.median(points[:: -(-len(points) // n_read)], axis=0).astype(points.dtype)
     if np.isnan(center).any():
         known = ~np.isnan(points)
         center = np.sum(points, axis=0, where=known) / np.maximum(known.sum(axis=0), 1)
@@ -278,18 +283,18 @@ def _viewer(points: Array, dtype: Any = np.float32, masked: bool = False) -> tup
     least = np.finfo(points.dtype).minexp
     scale = points.dtype.type(2.0 ** np.clip(-exponent, least, -least))
 
-    def see(rows: Array) -> Seen:
-        seen = ((rows - center) * scale).astype(dtype, copy=False)
+    def encode(rows: Array) -> Coded:
+        codes = ((rows - center) * scale).astype(dtype, copy=False)
         if not masked:
-            return _as_is(seen)
+            return _plain_codes(codes)
         # Values, squares and mask side by side, for `_common_part`.
-        values = np.nan_to_num(seen, nan=0.0)
-        return np.hstack([values, values**2, ~np.isnan(seen)]), np.zeros(len(rows), dtype)
+        values = np.nan_to_num(codes, nan=0.0)
+        return np.hstack([values, values**2, ~np.isnan(codes)]), np.zeros(len(rows), dtype)
 
-    return see, float(scale)
+    return encode, float(scale)
 
 
-def _as_is(rows: Array) -> Seen:
+def _plain_codes(rows: Array) -> Coded:
     return rows, square_norms(rows).astype(rows.dtype)
 
 
@@ -302,9 +307,8 @@ def _products(mine: Array, others: Array) -> Array:
     width = mine.shape[1]
     if width <= SUMMED:
         return np.asarray(mine @ others.T)
-    parts = [slice(at, at + SUMMED) for at in range(0, width, SUMMED)]
     total = np.zeros((len(mine), len(others)))
-    for part in parts:
+    for part in slices(width, SUMMED):
         total += mine[:, part] @ others[:, part].T
     return total.astype(mine.dtype, copy=False)
 
@@ -322,49 +326,43 @@ def _common_part(mine: Array, others: Array) -> Array:
     return halves
 
 
-def _along_axes(search: _Search) -> See:
-    """See rows along the principal axes of a sample, found by subspace iteration."""
-    see, rng = _viewer(search.points)[0], np.random.default_rng(search.seed)
-    seen, _ = see(_sample(search.points, AXES_SAMPLE, rng))
-    axes = rng.standard_normal((seen.shape[1], N_AXES), dtype=np.float32)
+def _axes_encoder(search: _Search) -> Encoder:
+    """Coordinates along the principal axes of a sample, found by subspace iteration."""
+    encode, rng = _centred_encoder(search.points)[0], np.random.default_rng(search.seed)
+    codes, _ = encode(_sample(search.points, AXES_SAMPLE, rng))
+    axes = rng.standard_normal((codes.shape[1], N_AXES), dtype=np.float32)
     for _ in range(4):
-        axes = orthonormal(seen.T @ (seen @ axes))
+        axes = orthonormal(codes.T @ (codes @ axes))
 
-    def project(rows: Array) -> Seen:
+    def encode_along_axes(rows: Array) -> Coded:
         # Norms are those of the whole rows: off the axes, rows are taken to be orthogonal.
-        seen, norms = see(rows)
-        return seen @ axes, norms
+        codes, norms = encode(rows)
+        return codes @ axes, norms
 
-    return project
+    return encode_along_axes
 
 
 def _sample(rows: Array, n_drawn: int, rng: np.random.Generator) -> Array:
     return rows[np.sort(rng.choice(len(rows), min(len(rows), n_drawn), replace=False))]
 
 
-def _slices(n_rows: int, step: int = TILE) -> list[slice]:
-    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
-
-
 def _few(search: _Search) -> int:
     """Rows of a tile, fewer if they are long: what is made of them on the way is as long."""
-    return min(max(32, SEEN_ENTRIES // search.points.shape[1]), TILE)
+    return min(max(32, CODED_ENTRIES // search.points.shape[1]), TILE)
 
 
-def _all(see: See, X: Array, order: Array | None, crew: Crew) -> Seen:
-    """See all rows in order, a tile at a time."""
-    row, norm = see(X[:1])
-    seen, norms = np.empty((len(X), row.shape[1]), row.dtype), np.empty(len(X), norm.dtype)
+def _encode_all(encode: Encoder, X: Array, order: Array | None, pool: ThreadPool) -> Coded:
+    """Encode all rows in order, a tile at a time."""
+    row, norm = encode(X[:1])
+    codes, norms = np.empty((len(X), row.shape[1]), row.dtype), np.empty(len(X), norm.dtype)
 
     def fill(place: slice) -> None:
         # A few rows at a time if they are long: what is made on the way is as long.
-        step = max(1, SEEN_ENTRIES // X.shape[1])
-        for first in range(place.start, place.stop, step):
-            rows = slice(first, min(first + step, place.stop))
-            seen[rows], norms[rows] = see(X[rows] if order is None else X[order[rows]])
+        for rows in slices(place.stop, max(1, CODED_ENTRIES // X.shape[1]), place.start):
+            codes[rows], norms[rows] = encode(X[rows] if order is None else X[order[rows]])
 
-    crew.each(fill, _slices(len(X)))
-    return seen, norms
+    pool.map(fill, slices(len(X), TILE))
+    return codes, norms
 
 
 def _empty_lists(n_rows: int, n_kept: int, dtype: Any) -> Lists:
@@ -372,42 +370,42 @@ def _empty_lists(n_rows: int, n_kept: int, dtype: Any) -> Lists:
     return gaps, np.full(gaps.shape, -1, np.int32), np.full(n_rows, np.inf, dtype)
 
 
-def _tiles(search: _Search, see: See, n_kept: int, points: Seen | None = None) -> Lists:
+def _tiles(search: _Search, encode: Encoder, n_kept: int, points: Coded | None = None) -> Lists:
     """Smallest gaps of each query to any point, whose they are, and its squared norm."""
-    seen, norms = points or _all(see, search.points, None, search.crew)
-    lists = _empty_lists(len(search.queries), n_kept, seen.dtype)
-    never, own_norms = np.full(len(seen), -np.inf, seen.dtype), np.empty_like(lists[2])
-    rows, columns = _slices(len(search.queries)), _slices(len(seen))
+    codes, norms = points or _encode_all(encode, search.points, None, search.pool)
+    lists = _empty_lists(len(search.queries), n_kept, codes.dtype)
+    never, own_norms = np.full(len(codes), -np.inf, codes.dtype), np.empty_like(lists[2])
+    rows, columns = slices(len(search.queries), TILE), slices(len(codes), TILE)
     locks, offer, product = [Lock() for _ in rows], compiled(_offer), _comparison(search.masked)
 
     def work(i: int) -> None:
         here, first = rows[i], i if search.own else 0
         numbers = np.arange(here.start, here.stop)
-        mine = (seen[here], norms[here]) if search.own else see(search.queries[here])
+        mine = (codes[here], norms[here]) if search.own else encode(search.queries[here])
         own_norms[here] = mine[1]
         for j, there in enumerate(columns[first:], first):
             # Among its own rows, a product serves the rows of both tiles.
-            others, both = seen[there], search.own and i != j
+            others, both = codes[there], search.own and i != j
             products = product(mine[0], others)
             limits = (lists[2] if both else never)[there]
             pairs = ((mine[1], norms[there]), numbers, there.start, search.selves[here], limits)
-            # Everyone takes locks in the order of the tiles, so nobody waits in a circle.
+            # All threads take locks in the order of the tiles, so there is no deadlock.
             with locks[i], locks[j] if both else nullcontext():
                 offer(products, *pairs, lists)
 
-    search.crew.each(work, range(len(rows)))
+    search.pool.map(work, range(len(rows)))
     return lists[0], lists[1], own_norms
 
 
-def _cells(search: _Search, see: See, n_kept: int) -> Found:
+def _cells(search: _Search, encode: Encoder, n_kept: int) -> Found:
     """Points that each query found in the nearest few cells, and the queries in cell order."""
-    crew, queries, points = search.crew, search.queries, search.points
-    centers = _centers(search, see)
-    visits = _nearest_centers(queries, centers, _n_probes(search, see, centers), see, crew)
-    homes = visits if search.own else _nearest_centers(points, centers, 1, see, crew)
+    pool, queries, points = search.pool, search.queries, search.points
+    centers = _centers(search, encode)
+    visits = _nearest_centers(queries, centers, _n_probes(search, encode, centers), encode, pool)
+    homes = visits if search.own else _nearest_centers(points, centers, 1, encode, pool)
     order = np.argsort(homes[:, 0], kind="stable").astype(np.int32)
     edges, pieces, first = _cut(np.bincount(homes[:, 0], minlength=len(centers)))
-    seen, norms = _all(see, points, order, crew)
+    codes, norms = _encode_all(encode, points, order, pool)
     # Until the end, points are known by their place in the order of the cells.
     selves = np.full(len(queries), -1)
     if search.own:
@@ -418,48 +416,50 @@ def _cells(search: _Search, see: See, n_kept: int) -> Found:
 
     def visit(cell: int, visitors: Array) -> None:
         inside, limits = slice(edges[cell], edges[cell + 1]), never[: sizes[cell]]
-        for place in _slices(len(visitors)):
+        for place in slices(len(visitors), TILE):
             rows = visitors[place]
-            mine, own_norms = see(queries[rows])
+            mine, own_norms = encode(queries[rows])
             pairs = ((own_norms, norms[inside]), rows, inside.start, selves[rows], limits)
-            offer(mine @ seen[inside].T, *pairs, lists)
+            offer(mine @ codes[inside].T, *pairs, lists)
 
-    # In one round each query visits one cell, so no two threads work on the same list. Whoever
-    # comes to a cell that was cut goes to one of the pieces, each to another one.
+    # In one round each query visits one cell, so no two threads work on the same list. Those
+    # that come to a cell that was cut go to one of the pieces, each to another one.
     for cells in visits.T:
         cells = first[cells] + np.arange(len(cells)) % pieces[cells]
         queue = np.argsort(cells, kind="stable")
         ends = np.searchsorted(cells[queue], np.arange(1, len(edges) - 1))
-        crew.each(lambda job: visit(*job), enumerate(np.split(queue, ends)))
+        pool.map(lambda job: visit(*job), enumerate(np.split(queue, ends)))
     return np.where(lists[1] < 0, -1, order[lists[1]]), np.argsort(visits[:, 0], kind="stable")
 
 
-def _n_probes(search: _Search, see: See, centers: Array) -> int:
+def _n_probes(search: _Search, encode: Encoder, centers: Array) -> int:
     """Number of nearest cells that hold most neighbours, tried out on a sample of queries."""
     rng = np.random.default_rng(search.seed)
     sample = search.some(_sample(np.arange(len(search.queries)), PROBE_SAMPLE, rng))
-    near = _tiles(sample, see, search.n_neighbors)[1]
-    homes = _nearest_centers(search.points[near.ravel()], centers, 1, see, search.crew)
+    near = _tiles(sample, encode, search.n_neighbors)[1]
+    homes = _nearest_centers(search.points[near.ravel()], centers, 1, encode, search.pool)
     n_cells = min(MOST_PROBES, len(centers))
-    visits = _nearest_centers(sample.queries, centers, n_cells, see, search.crew)
+    visits = _nearest_centers(sample.queries, centers, n_cells, encode, search.pool)
     held = np.mean(visits[:, None] == homes.reshape(*near.shape, 1), axis=(0, 1))
     # Without a second cell, neighbours of neighbours would all be in the first one.
     return min(max(1 + int(np.searchsorted(np.cumsum(held), PROBE_SHARE)), 2), n_cells)
 
 
-def _nearest_centers(rows: Array, centers: Array, n_probes: int, see: See, crew: Crew) -> Array:
-    search = _Search(rows, centers, np.full(len(rows), -1), n_probes, 0, crew)
-    return _tiles(search, see, n_probes, points=_as_is(centers))[1]
+def _nearest_centers(
+    rows: Array, centers: Array, n_probes: int, encode: Encoder, pool: ThreadPool
+) -> Array:
+    search = _Search(rows, centers, np.full(len(rows), -1), n_probes, 0, pool)
+    return _tiles(search, encode, n_probes, points=_plain_codes(centers))[1]
 
 
-def _centers(search: _Search, see: See) -> Array:
+def _centers(search: _Search, encode: Encoder) -> Array:
     """Centres of cells: k-means of a sample, which need not converge to make good cells."""
     rng, n_points = np.random.default_rng(search.seed), len(search.points)
     n_cells = int(np.ceil(min(CELLS * np.sqrt(n_points), n_points / LEAST_CELL)))
-    sample, _ = see(_sample(search.points, SAMPLE_PER_CELL * n_cells, rng))
+    sample, _ = encode(_sample(search.points, SAMPLE_PER_CELL * n_cells, rng))
     centers = _sample(sample, n_cells, rng)
     for _ in range(MEANS_PASSES):
-        homes = _nearest_centers(sample, centers, 1, _as_is, search.crew)[:, 0]
+        homes = _nearest_centers(sample, centers, 1, _plain_codes, search.pool)[:, 0]
         # A cell without points is dropped.
         _, starts, sizes = np.unique(np.sort(homes), return_index=True, return_counts=True)
         sums = np.add.reduceat(sample[np.argsort(homes, kind="stable")], starts, axis=0)
@@ -495,12 +495,12 @@ def _measured(
         lists = (gaps[place], found[place])
         compiled(_closest)(mine.queries, mine.points, offered, mine.selves, *lists)
 
-    search.crew.each(work, _slices(len(order), _few(search)))
+    search.pool.map(work, slices(len(order), _few(search)))
     return found, gaps
 
 
 def _offer(
-    block: Array, norms: Seen, rows: Array, first: int, selves: Array, limits: Array, lists: Lists
+    block: Array, norms: Coded, rows: Array, first: int, selves: Array, limits: Array, lists: Lists
 ) -> None:
     """Kernel: put columns into the lists of near rows; within ``limits``, also rows into theirs.
 

@@ -1,20 +1,24 @@
-"""The row engine: a fit touches its data only through maps and sums over row blocks.
+"""The row engine: maps and sums over blocks of rows, wherever these are stored.
 
-Block bounds follow from the shape of the data alone, `map` keeps block order and `sum` adds in
-a fixed tree, so a fit gives the same result whether the blocks lie in memory, in a file or on
-the workers of a cluster, and however many of them are worked on at a time.
+Block bounds follow from the shape of the data alone, `map` returns results in block order and
+`sum` adds in a fixed tree, so a fit that reads its data through them gives the same result
+whether the blocks lie in memory, in a file or on the workers of a cluster, and however many of
+them are worked on at a time.
+
+Not every method can do with blocks. One that calls `Rows.whole` holds all of its data in memory,
+and so does one that maps every block to itself; ``robustpca methods`` says which ones do.
 """
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from robustpca.engine.linalg import Array, DenseBlock, NearBlock, SparseBlock, square_norms
+from robustpca.engine.blocks import Block, DenseBlock, NearBlock, SparseBlock, even_slices
+from robustpca.engine.linalg import Array, square_norms
 from robustpca.engine.threads import in_order, one_blas_thread
 
 BLOCK_BYTES = 1 << 24
@@ -47,10 +51,10 @@ def _add(left: Any, right: Any) -> Any:
     return left + right
 
 
-def _gain(left: Any, right: Any) -> Any:
-    """Add to ``left``, which is nobody else's, without a third array."""
+def _add_in_place(left: Any, right: Any) -> Any:
+    """Add to ``left``, which is not used elsewhere, without a third array."""
     if isinstance(left, tuple):
-        return tuple(_gain(a, b) for a, b in zip(left, right, strict=True))
+        return tuple(_add_in_place(a, b) for a, b in zip(left, right, strict=True))
     left += right
     return left
 
@@ -61,36 +65,29 @@ def _join(parts: list[Any]) -> Any:
     return np.concatenate(parts)
 
 
-def _plain(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+def _c_ordered(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """Lay arrays out in C order, as a trip to another process would: BLAS sums by layout."""
     return tuple(np.ascontiguousarray(a) if isinstance(a, np.ndarray) else a for a in arguments)
 
 
-def _work(
-    block: Any,
-    kind: type,
-    center: Array,
-    dtype: np.dtype[Any],
-    function: Task,
-    pieces: tuple[Array, ...],
-    state: tuple[Any, ...],
-) -> Any:
-    seen = kind(block, center, dtype)
+def _apply(function: Task, block: Block, pieces: tuple[Array, ...], state: tuple[Any, ...]) -> Any:
     if isinstance(function, str):
-        return getattr(seen, function)(*pieces, *state)
-    return function(seen, *pieces, *state)
+        return getattr(block, function)(*pieces, *state)
+    return function(block, *pieces, *state)
 
 
 class Rows:
-    """A matrix of shape (n_samples, n_features) that is read in row blocks.
+    """A matrix of shape (n_samples, n_features) that is read in blocks of centred rows.
 
-    A source says how to ``read`` rows; everything else is common. ``function`` receives a
-    centred block (`DenseBlock` or `SparseBlock`), the matching rows of each array in
-    ``along`` and the ``state``, which should be small: on a cluster it travels. A string names
-    a method of the block.
+    A subclass says how to ``read`` rows; everything else is common. The ``function`` of `map`
+    and `sum` receives a `Block`, the matching rows of each array in ``along`` and the
+    ``state``, which should be small: it is sent to the workers of a cluster. A string names a
+    method of the block.
     """
 
-    block_kind: type = DenseBlock
+    # What blocks are by default: of a kind that is centred before it is multiplied, if any is.
+    block_kind: type[Block] = DenseBlock
+    is_dense = True
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, row_bytes: int | None = None) -> None:
         self.shape = (int(shape[0]), int(shape[1]))
@@ -101,19 +98,26 @@ class Rows:
         self.center = np.zeros(self.shape[1])
 
     def read(self, start: int, stop: int) -> Any:
-        """Rows ``start`` to ``stop`` as an array that nobody else writes to."""
+        """Rows ``start`` to ``stop`` as an array that nothing else writes to."""
         raise NotImplementedError
 
     @property
     def bounds(self) -> list[Bounds]:
-        """First and last row of each block, as even as can be."""
-        n = self.shape[0]
-        n_blocks = min(n, -(-n * self.row_bytes // BLOCK_BYTES))
-        edges = np.linspace(0, n, n_blocks + 1).round().astype(int).tolist()
-        return list(pairwise(edges))
+        """First row of each block, and the one after its last."""
+        n_blocks = -(-self.shape[0] * self.row_bytes // BLOCK_BYTES)
+        return [(place.start, place.stop) for place in even_slices(self.shape[0], n_blocks)]
+
+    def block(self, start: int, stop: int) -> Any:
+        """Rows ``start`` to ``stop`` as a block."""
+        return self.block_kind(self.read(start, stop), self.center, self.dtype)
+
+    def row(self, index: int) -> Array:
+        """One centred row, in double precision."""
+        taken: Array = self.block(index, index + 1).take(slice(None))
+        return taken[0]
 
     def centred(self, center: Array) -> Self:
-        """The same rows, seen from ``center``."""
+        """The same rows with another centre."""
         other = copy.copy(self)
         # Blocks subtract the centre in their own precision, so it is rounded before anyone
         # reads it: what is subtracted is what `center` says.
@@ -130,26 +134,37 @@ class Rows:
         return np.ascontiguousarray(np.concatenate(blocks), self.dtype)
 
     def precise(self) -> Self:
-        """The same rows, worked on in double precision."""
+        """The same rows in double precision, centred before they are multiplied if dense."""
         other = copy.copy(self)
-        if self.dtype != np.float64:
-            other.dtype = np.dtype(np.float64)
-            if self.block_kind is NearBlock:
-                other.block_kind = DenseBlock
+        other.dtype, other.block_kind = np.dtype(np.float64), type(self).block_kind
         return other
 
     @property
     def floor(self) -> float:
         """Share of a row's norm below which its distance to a subspace is rounding error."""
-        floors: dict[str, float] = self.block_kind.floors  # type: ignore[attr-defined]
-        return floors[self.dtype.name]
+        return self.block_kind.floors[self.dtype.name]
 
-    def settled(self, n_read: int = 33) -> Self:
-        """The same rows, seen from a point among them, so that sums lose few digits.
+    def cosine_errors(self, inverse_lengths: Array) -> Array:
+        """Bound on the rounding error of a cosine with each row, in any order of summation."""
+        unit = 2.0 ** (-24 if self.dtype == np.float32 else -53)
+        center = 2 * float(np.linalg.norm(self.center)) * inverse_lengths
+        return unit * self.block_kind.rounding(self.shape[1], center)
+
+    @property
+    def operand_center(self) -> Array:
+        """What has not been subtracted from the `Block.operand` of these rows."""
+        return self.center * self.block_kind.raw_operand
+
+    def adjoint(self, A: Array) -> Array:
+        """Sum over all rows of each row times the same row of ``A``."""
+        return self.block_kind.total_adjoint(self, A)
+
+    def median_centred(self, n_read: int = 33, near: type[NearBlock] = NearBlock) -> Self:
+        """The same rows, centred at a point among them, so that sums lose few digits.
 
         The point is the median of some rows of the beginning, the middle and the end, at most
-        ``n_read`` of each: exact where a column is constant, and not carried away by far
-        outliers.
+        ``n_read`` of each: exact where a column is constant, and not moved far by
+        outliers. Blocks are of the kind ``near`` if that costs no digits that matter.
         """
         sample = np.concatenate(list(self._sample(n_read))).astype(np.float64)
         other = self.centred(np.median(sample, axis=0))
@@ -157,7 +172,7 @@ class Rows:
         rounding = 2.0 ** (-23 if self.dtype == np.float32 else -52)
         rounding *= float(np.linalg.norm(other.center))
         if self.stored == self.dtype and rounding <= NEAR * np.sqrt(spread):
-            other.block_kind = NearBlock
+            other.block_kind = near
         return other
 
     def constant_columns(self) -> Array:
@@ -181,12 +196,12 @@ class Rows:
         self, function: Task, *state: Any, along: tuple[Array, ...] = (), first: int = 0
     ) -> Any:
         """Apply ``function`` to every block from ``first`` on; join the results in row order."""
-        parts = self._each(function, _plain(state), _plain(along), self.bounds[first:])
+        parts = self._each(function, _c_ordered(state), _c_ordered(along), self.bounds[first:])
         return _join(self._gather(list(parts)))
 
     def sum(self, function: Task, *state: Any, along: tuple[Array, ...] = ()) -> Any:
         """Apply ``function`` to every block and add up what it returns, arrays of its own."""
-        parts = self._each(function, _plain(state), _plain(along), self.bounds)
+        parts = self._each(function, _c_ordered(state), _c_ordered(along), self.bounds)
         return self._gather([fold(parts, self._add)])[0]
 
     def _each(
@@ -198,11 +213,10 @@ class Rows:
     ) -> Iterator[Any]:
         def work(place: Bounds) -> Any:
             pieces = tuple(a[slice(*place)] for a in along)
-            block = self.read(*place)
-            return _work(block, self.block_kind, self.center, self.dtype, function, pieces, state)
+            return _apply(function, self.block(*place), pieces, state)
 
-        # As many workers as BLAS may have threads, each with a BLAS of one thread: whoever
-        # limits BLAS limits this too, and one block is always worked on by one thread.
+        # As many workers as BLAS may have threads, each with a BLAS of one thread: a limit on
+        # BLAS limits this too, and one block is always worked on by one thread.
         with one_blas_thread:
             workers = min(one_blas_thread.allowed, len(bounds))
             if workers == 1:
@@ -210,7 +224,7 @@ class Rows:
             else:
                 yield from in_order(work, bounds, workers)
 
-    _add = staticmethod(_gain)
+    _add = staticmethod(_add_in_place)
 
     def _gather(self, parts: list[Any]) -> list[Any]:
         return parts
@@ -223,9 +237,9 @@ def _differ(block: DenseBlock, columns: Array, values: Array) -> Array:
 class ArrayRows(Rows):
     """Rows of an array in memory."""
 
-    def __init__(self, X: Array) -> None:
+    def __init__(self, X: Array, block_kind: type[Block] = DenseBlock) -> None:
         super().__init__(X.shape, X.dtype)
-        self.X = X
+        self.X, self.block_kind = X, block_kind
 
     def read(self, start: int, stop: int) -> Array:
         return self.X[start:stop]
@@ -243,6 +257,7 @@ class SparseRows(Rows):
     """Rows of a SciPy CSR matrix."""
 
     block_kind = SparseBlock
+    is_dense = False
 
     def __init__(self, X: Any) -> None:
         X = sparse.csr_matrix(X)
@@ -252,7 +267,7 @@ class SparseRows(Rows):
     def read(self, start: int, stop: int) -> Any:
         return self.X[start:stop]
 
-    def settled(self, n_read: int = 33) -> Self:
+    def median_centred(self, n_read: int = 33, near: type[NearBlock] = NearBlock) -> Self:
         return self
 
     def constant_columns(self) -> Array:
@@ -262,7 +277,7 @@ class SparseRows(Rows):
 
 
 class FileRows(Rows):
-    """Rows of a `numpy.memmap`, read by path: nothing stays mapped, nothing else is pickled."""
+    """Rows of a `numpy.memmap`, read by path: nothing stays mapped, and only a path is sent."""
 
     def __init__(self, X: "np.memmap[Any, Any]") -> None:
         super().__init__(X.shape, X.dtype)
@@ -371,7 +386,7 @@ class DaskRows(Rows):
         shared = delayed((self.block_kind, self.center, self.dtype, function, state), pure=False)
         work = delayed(_work_shared, pure=False)
         pieces = [tuple(a[start:stop] for a in along) for start, stop in bounds]
-        for block, piece in zip(self.blocks[-len(bounds) :], _handed_out(pieces), strict=True):
+        for block, piece in zip(self.blocks[-len(bounds) :], _scattered(pieces), strict=True):
             yield work(block, shared, piece)
 
     @staticmethod
@@ -387,11 +402,11 @@ class DaskRows(Rows):
             return list(compute(*parts))
 
 
-def _handed_out(pieces: list[Any]) -> list[Any]:
-    """Send the pieces to the workers of a cluster directly: a task graph is no place for them."""
+def _scattered(pieces: list[Any]) -> list[Any]:
+    """Send the pieces to the workers of a cluster directly, and not within a task graph."""
     from dask.base import get_scheduler
 
-    # Dask hands a graph to whoever this is; a client of a cluster can also take data.
+    # What Dask gives a graph to: a client of a cluster can also take data.
     client: Any = getattr(get_scheduler(), "__self__", None)
     if not pieces[0] or not hasattr(client, "scatter"):
         return pieces
@@ -402,7 +417,7 @@ def _work_shared(block: Any, shared: tuple[Any, ...], pieces: tuple[Array, ...])
     kind, center, dtype, function, state = shared
     # What came over a wire may begin anywhere in memory, and then NumPy leaves BLAS aside.
     block, pieces = np.require(block, requirements="A"), _aligned(pieces)
-    return _work(block, kind, center, dtype, function, pieces, _aligned(state))
+    return _apply(function, kind(block, center, dtype), pieces, _aligned(state))
 
 
 def _aligned(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -427,7 +442,7 @@ def as_dask(X: Any) -> Any:
     """Turn an array on disk into a Dask array whose tasks hold a path and a slice.
 
     ``dask.array.from_array(memmap)`` puts the data themselves into the task graph; this does
-    not. Every worker must see the file under the same path.
+    not. Every worker must find the file under the same path.
 
     Parameters
     ----------

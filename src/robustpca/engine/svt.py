@@ -1,29 +1,29 @@
 """Singular value thresholding inside a loop: never a full decomposition of the data.
 
 A loop asks for the part of its matrix above a threshold at every iteration, and the matrix
-changes little between two calls. A block of trial directions is therefore kept warm and given
-one step of subspace iteration a call; its products with the matrix are formed tile by tile, in
-the pass in which the loop changes the matrix. When the part above the threshold is not small,
-the Gram matrix of the short side is decomposed instead.
+changes little between two calls. A block of trial directions is therefore carried from call to
+call and given one step of subspace iteration in each; its products with the matrix are formed
+tile by tile, in the pass in which the loop changes the matrix. When the part above the threshold
+is not small, the Gram matrix of the short side is decomposed instead.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
+from robustpca.engine.blocks import even_slices, slices
 from robustpca.engine.linalg import Array
-from robustpca.engine.threads import Crew
+from robustpca.engine.threads import ThreadPool
 
 # Rows of a tile: high enough for BLAS, low enough for the second-level cache.
 TILE_ROWS = 128
 # Rows are dealt to this many lanes, whatever the number of threads: sums come out the same.
 N_LANES = 4
 # Share of the short side above which its Gram matrix is the cheaper way, and below which the
-# block of directions is taken up again.
+# block of directions is used again.
 TO_GRAM, TO_BLOCK = 0.3, 0.2
 # Directions beyond the rank: a few, and a tenth of the rank.
 SPARE = 8
@@ -66,7 +66,7 @@ class LowRank:
     def distance(self, other: "LowRank") -> float:
         """Frobenius norm of the difference, from the factors alone."""
         # Within the row space of this matrix, and at right angles to it: in both, differences
-        # are formed before anything is squared, so a small one keeps its digits.
+        # are formed before anything is squared, so a small one loses no digits.
         mine, others = self.astype(np.float64), other.astype(np.float64)
         turn = others.right @ mine.right.T
         inside = mine.left - others.left @ turn
@@ -77,110 +77,110 @@ class LowRank:
 
 def lanes(n_rows: int) -> list[list[slice]]:
     """The tiles of each lane."""
-    edges = np.linspace(0, n_rows, min(N_LANES, n_rows) + 1).round().astype(int).tolist()
-    return [
-        [slice(at, min(at + TILE_ROWS, stop)) for at in range(start, stop, TILE_ROWS)]
-        for start, stop in pairwise(edges)
-    ]
+    return [slices(lane.stop, TILE_ROWS, lane.start) for lane in even_slices(n_rows, N_LANES)]
 
 
 class SingularThreshold:
-    """The part of a slowly changing matrix above a threshold."""
+    """The part of a slowly changing matrix above a threshold.
 
-    def __init__(self, shape: tuple[int, int], crew: Crew, seed: int = 0) -> None:
-        self.shape, self.crew = shape, crew
+    Before each `solve`, the matrix is multiplied by the directions: either as a whole by
+    `multiply`, or by `start_pass` and then `multiply_tile` for each of its tiles.
+    """
+
+    def __init__(self, shape: tuple[int, int], pool: ThreadPool, seed: int = 0) -> None:
+        self.shape, self.pool = shape, pool
         self.rng = np.random.default_rng(seed)
         self.short = min(shape)
         self.lanes = lanes(shape[0])
         self.block: Array | None = None
         if self.short > SMALL:
-            self.block = self._fresh(SPARE + 2, np.empty((0, shape[1])))
+            self.block = self._completed(np.empty((0, shape[1])), SPARE + 2)
 
-    def begin(self, dtype: Any) -> None:
-        """Prepare for seeing all tiles of the matrix once."""
+    def start_pass(self, dtype: Any) -> None:
+        """Prepare for the products with all tiles of the matrix."""
         if self.block is not None:
             self.block = np.ascontiguousarray(self.block, dtype)
             n_directions = len(self.block)
             self.images = np.empty((n_directions, self.shape[0]), dtype)
             self.sums = np.zeros((len(self.lanes), n_directions, self.shape[1]), dtype)
 
-    def see(self, lane: int, place: slice, tile: Array) -> None:
-        """Multiply a tile of the matrix, while it is in the cache, with the directions."""
+    def multiply_tile(self, lane: int, place: slice, tile: Array) -> None:
+        """Multiply a tile of the matrix, while it is in the cache, by the directions."""
         if self.block is not None:
             image = self.block @ tile.T
             self.images[:, place] = image
             self.sums[lane] += image @ tile
 
-    def look(self, A: Array) -> None:
-        """See all of a matrix that is not changed meanwhile."""
-        self.begin(A.dtype)
+    def multiply(self, A: Array) -> None:
+        """Multiply all tiles of a matrix by the directions."""
+        self.start_pass(A.dtype)
 
         def work(lane: int) -> None:
             for place in self.lanes[lane]:
-                self.see(lane, place, A[place])
+                self.multiply_tile(lane, place, A[place])
 
-        self.crew.each(work, range(len(self.lanes)))
+        self.pool.map(work, range(len(self.lanes)))
 
     def solve(self, A: Array, threshold: float) -> LowRank:
-        """Lower the singular values of the matrix that was seen last by ``threshold``."""
+        """Lower the singular values of the matrix that was multiplied last by ``threshold``."""
         while self.block is not None:
             values, turn, right = self._ritz(A)
             rank = int(np.count_nonzero(values > threshold))
             # Fewer values than directions: the matrix has no more than that many.
             if len(values) < len(self.block) or rank < len(values) or rank == self.short:
-                kept = values[:rank] - threshold
-                left = (turn[:, :rank] * kept).T.astype(A.dtype) @ self.images
-                self._keep(values, right, rank + max(SPARE, rank // 10))
-                return LowRank(left.T, right[:rank].astype(A.dtype, copy=False), kept)
-            # All directions are needed, so there may be more: look again with a larger block.
+                lowered = values[:rank] - threshold
+                left = (turn[:, :rank] * lowered).T.astype(A.dtype) @ self.images
+                self._set_block(right, rank + max(SPARE, rank // 10))
+                return LowRank(left.T, right[:rank].astype(A.dtype, copy=False), lowered)
+            # All directions are needed, so there may be more: repeat with a larger block.
             size = len(values) + len(values) // 2 + SPARE
-            self.block = self._fresh(size, right) if size < TO_GRAM * self.short else None
-            self.look(A)
+            self.block = self._completed(right, size) if size < TO_GRAM * self.short else None
+            self.multiply(A)
         return self._by_gram(A, threshold)
 
     def top(self, A: Array, rank: int, n_steps: int = 5) -> LowRank:
         """The best approximation of that rank, by a few steps of subspace iteration."""
         size = min(rank + max(SPARE, rank // 2), self.short)
-        self.block = self._fresh(size, np.empty((0, self.shape[1])))
+        self.block = self._completed(np.empty((0, self.shape[1])), size)
         for _ in range(n_steps):
-            self.look(A)
+            self.multiply(A)
             values, turn, right = self._ritz(A)
-            self._keep(values, right, size)
+            self._set_block(right, size)
         left = (turn[:, :rank] * values[:rank]).T.astype(A.dtype) @ self.images
         # A matrix of a lower rank is completed by directions of length zero.
         lacking = max(rank - len(values), 0)
         left, values = np.pad(left, ((0, lacking), (0, 0))), np.pad(values[:rank], (0, lacking))
-        right = self._fresh(rank, right[:rank])
+        right = self._completed(right[:rank], rank)
         return LowRank(left.T, right.astype(A.dtype), values)
 
-    def warm(self, A: Array, threshold: float) -> None:
-        """Make the block good for a matrix that does not come out of a loop."""
+    def warm_up(self, A: Array, threshold: float) -> None:
+        """Adapt the block to a matrix that does not come out of a loop."""
         for _ in range(4):
-            self.look(A)
+            self.multiply(A)
             self.solve(A, threshold)
-        self.look(A)
+        self.multiply(A)
 
-    def _keep(self, values: Array, right: Array, size: int) -> None:
+    def _set_block(self, right: Array, size: int) -> None:
         """Take the first directions as the next block; those without an image are replaced."""
-        self.block = self._fresh(min(size, self.short), right[:size])
+        self.block = self._completed(right[:size], min(size, self.short))
 
     def _ritz(self, A: Array) -> tuple[Array, Array, Array]:
-        """Singular values of the matrix seen through the images of the block.
+        """Singular values of the matrix restricted to the span of the images of the block.
 
         Returns the values, what the images must be multiplied with to become left singular
         vectors, and the right singular vectors as rows.
         """
         images = self.images
         gram = (images @ images.T).astype(np.float64)
-        # The images differ in length by orders of magnitude; Cholesky likes them alike.
-        # One that is but rounding error beside the longest counts for nothing.
+        # The images differ in length by orders of magnitude; scaled to length one, Cholesky is
+        # accurate. One that is only rounding error beside the longest is left out.
         squares, eps = np.diag(gram), np.finfo(images.dtype).eps
-        seen = squares > eps**2 * squares.max()
-        scale = np.where(seen, 1 / np.sqrt(np.where(seen, squares, 1.0)), 0.0)
+        genuine = squares > eps**2 * squares.max()
+        scale = np.where(genuine, 1 / np.sqrt(np.where(genuine, squares, 1.0)), 0.0)
         gram = gram * scale[:, None] * scale
         try:
             factor = linalg.cholesky(gram, check_finite=False)
-            # A pivot of the size of rounding error is none, even if it came out positive.
+            # A pivot of the size of rounding error means dependence, even if it is positive.
             if np.diag(factor).min() ** 2 <= len(gram) * eps:
                 raise linalg.LinAlgError
             root = linalg.solve_triangular(factor, np.diag(scale), trans="T", check_finite=False).T
@@ -189,57 +189,53 @@ class SingularThreshold:
             found, vectors = linalg.eigh(gram, check_finite=False)
             good = found > len(gram) * eps * found[-1]
             root = scale[:, None] * vectors[:, good] / np.sqrt(found[good])
-        seen = root.T @ self.sums.sum(axis=0)
-        squares, vectors = linalg.eigh(seen @ seen.T, driver="evd", check_finite=False)
+        projected = root.T @ self.sums.sum(axis=0)
+        squares, vectors = linalg.eigh(projected @ projected.T, driver="evd", check_finite=False)
         # Squares lose half of the digits; what is below them is no direction of the matrix.
-        kept = np.flatnonzero(squares > 1e-15 * len(squares) * squares.max(initial=0.0))[::-1]
-        values, vectors = np.sqrt(squares[kept]), vectors[:, kept]
-        return values, root @ vectors, (vectors.T @ seen) / values[:, None]
+        order = np.flatnonzero(squares > 1e-15 * len(squares) * squares.max(initial=0.0))[::-1]
+        values, vectors = np.sqrt(squares[order]), vectors[:, order]
+        return values, root @ vectors, (vectors.T @ projected) / values[:, None]
 
-    def _fresh(self, size: int, known: Array) -> Array:
-        """Directions in ``known``, and random ones orthogonal to them up to ``size``."""
+    def _completed(self, known: Array, size: int) -> Array:
+        """Orthonormal directions: ``known``, and random ones orthogonal to them up to ``size``."""
         if len(known) >= size:
             return known
-        fresh = self.rng.normal(size=(size - len(known), self.shape[1]))
-        fresh -= (fresh @ known.T) @ known
-        return np.vstack([known, linalg.qr(fresh.T, mode="economic", check_finite=False)[0].T])
+        more = self.rng.normal(size=(size - len(known), self.shape[1]))
+        more -= (more @ known.T) @ known
+        return np.vstack([known, linalg.qr(more.T, mode="economic", check_finite=False)[0].T])
 
     def _by_gram(self, A: Array, threshold: float) -> LowRank:
         tall = A.shape[0] >= A.shape[1]
-        parts = self._split(A.shape[0] if tall else A.shape[1])
+        parts = even_slices(A.shape[0] if tall else A.shape[1], N_LANES)
         if tall:
-            gram = sum(self.crew.each(lambda place: A[place].T @ A[place], parts))
+            gram = sum(self.pool.map(lambda place: A[place].T @ A[place], parts))
         else:
-            gram = sum(self.crew.each(lambda place: A[:, place] @ A[:, place].T, parts))
+            gram = sum(self.pool.map(lambda place: A[:, place] @ A[:, place].T, parts))
         squares, vectors = linalg.eigh(
             np.asarray(gram, dtype=np.float64), driver="evd", overwrite_a=True, check_finite=False
         )
         values = np.sqrt(np.maximum(squares[::-1], 0.0))
         rank = int(np.count_nonzero(values > threshold))
         near = vectors[:, ::-1][:, :rank].astype(A.dtype)
-        kept = values[:rank] - threshold
+        lowered = values[:rank] - threshold
         if tall:
-            shares = (kept / values[:rank]).astype(A.dtype)
-            left = np.concatenate(self.crew.each(lambda p: A[p] @ near * shares, parts))
-            low_rank = LowRank(left, np.ascontiguousarray(near.T), kept)
+            shares = (lowered / values[:rank]).astype(A.dtype)
+            left = np.concatenate(self.pool.map(lambda p: A[p] @ near * shares, parts))
+            low_rank = LowRank(left, np.ascontiguousarray(near.T), lowered)
         else:
-            turned = (near / values[:rank].astype(A.dtype)).T
-            far = np.concatenate(self.crew.each(lambda p: turned @ A[:, p], parts), axis=1)
-            low_rank = LowRank(near * kept.astype(A.dtype), far, kept)
+            scaled = (near / values[:rank].astype(A.dtype)).T
+            far = np.concatenate(self.pool.map(lambda p: scaled @ A[:, p], parts), axis=1)
+            low_rank = LowRank(near * lowered.astype(A.dtype), far, lowered)
         if rank < TO_BLOCK * self.short and self.short > SMALL:
             spare = max(SPARE, rank // 10)
             if tall:
                 self.block = vectors[:, ::-1][:, : rank + spare].T
             else:
-                self.block = self._fresh(rank + spare, low_rank.right.astype(np.float64))
+                self.block = self._completed(low_rank.right.astype(np.float64), rank + spare)
         return low_rank
 
-    def _split(self, length: int) -> list[slice]:
-        edges = np.linspace(0, length, min(N_LANES, length) + 1).round().astype(int).tolist()
-        return [slice(a, b) for a, b in pairwise(edges)]
 
-
-def spectral_norm(A: Array, crew: Crew, n_steps: int = 12, seed: int = 0) -> float:
+def spectral_norm(A: Array, pool: ThreadPool, n_steps: int = 12, seed: int = 0) -> float:
     """Largest singular value by a few Lanczos steps from a random start; missing entries are 0.
 
     Each step lowers the error; twelve give three digits or more on all but contrived spectra.
@@ -257,10 +253,10 @@ def spectral_norm(A: Array, crew: Crew, n_steps: int = 12, seed: int = 0) -> flo
         if length <= 1e-12 * longest:
             break
         basis = np.vstack([basis, v / length])
-        v = np.asarray(np.sum(crew.each(_gram_times(A, basis[-1]), places), axis=0, dtype=float))
+        v = np.asarray(np.sum(pool.map(_gram_times(A, basis[-1]), places), axis=0, dtype=float))
     directions = basis.T.astype(A.dtype)
     wholes = [slice(tiles[0].start, tiles[-1].stop) for tiles in places]
-    images = np.concatenate(crew.each(lambda whole: A[whole] @ directions, wholes))
+    images = np.concatenate(pool.map(lambda whole: A[whole] @ directions, wholes))
     return float(linalg.svdvals(images, check_finite=False)[0])
 
 

@@ -1,6 +1,6 @@
 """Threads over tiles of the data, each with a BLAS of one thread, and kernels for them.
 
-As many threads work as BLAS may use when a fit begins: whoever limits BLAS limits this too.
+As many threads work as BLAS may use when a fit begins, so a limit on BLAS limits them too.
 """
 
 import threading
@@ -21,8 +21,11 @@ def _controller() -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
-def _let_go() -> None:
-    """Newer threadpoolctl heeds only the thread that set a limit first; here a lock decides."""
+def _release_blas() -> None:
+    """Let any thread set a limit: newer threadpoolctl heeds only the one that set it first.
+
+    `OneBlasThread` has a lock of its own.
+    """
     clear = getattr(OpenBLASController, "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)
@@ -41,8 +44,9 @@ class OneBlasThread:
     def __enter__(self) -> None:
         with self.lock:
             if self.depth == 0:
-                self.allowed = self._now()
-                _let_go()
+                libraries = _controller().lib_controllers
+                self.allowed = max((lib.num_threads for lib in libraries), default=1)
+                _release_blas()
                 self.limiter = _controller().limit(limits=1)
             self.depth += 1
 
@@ -50,43 +54,40 @@ class OneBlasThread:
         with self.lock:
             self.depth -= 1
             if self.depth == 0:
-                _let_go()
+                _release_blas()
                 self.limiter.restore_original_limits()
-                _let_go()
-
-    @staticmethod
-    def _now() -> int:
-        return max((lib.num_threads for lib in _controller().lib_controllers), default=1)
+                _release_blas()
 
 
 one_blas_thread = OneBlasThread()
 
 
-class Crew:
-    """The threads of one fit, for loops that hand them work at every iteration.
+class ThreadPool:
+    """The threads of one fit, for loops that give them work at every iteration.
 
-    Used as ``with Crew() as crew: crew.each(work, jobs)``. Results come in the order of the
-    jobs, so what is made of them does not depend on the number of threads.
+    Used as ``with ThreadPool() as pool: pool.map(work, jobs)``. Results come in the order of
+    the jobs, so what is made of them does not depend on the number of threads. With one thread,
+    the calling one does the work.
     """
 
     def __enter__(self) -> Self:
         one_blas_thread.__enter__()
         self.size = one_blas_thread.allowed
-        self.pool = ThreadPoolExecutor(self.size) if self.size > 1 else None
+        self.executor = ThreadPoolExecutor(self.size) if self.size > 1 else None
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self.pool is not None:
-            self.pool.shutdown(cancel_futures=True)
+        if self.executor is not None:
+            self.executor.shutdown(cancel_futures=True)
         one_blas_thread.__exit__(*exc)
 
-    def each(self, work: Callable[[T], R], jobs: Iterable[T]) -> list[R]:
+    def map(self, work: Callable[[T], R], jobs: Iterable[T]) -> list[R]:
         """Do all jobs and return their results in order."""
-        return list((self.pool.map if self.pool is not None else map)(work, jobs))
+        return list((self.executor.map if self.executor is not None else map)(work, jobs))
 
 
 def in_order(work: Callable[[T], R], jobs: list[T], workers: int) -> Iterator[R]:
-    """Yield results in order while a few later ones are under way, so that few are held."""
+    """Yield results in order, computing only a few ahead, so that few are in memory."""
     waiting: deque[Future[R]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         try:
@@ -103,14 +104,14 @@ def in_order(work: Callable[[T], R], jobs: list[T], workers: int) -> Iterator[R]
 
 @cache
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a kernel when it is first needed; the machine code is kept on disk.
+    """Compile a kernel when it is first needed; the machine code is cached on disk.
 
     A kernel is a plain function of arrays and numbers that loops over entries. Compiled, it
     releases the interpreter lock, so several threads can run it on tiles of their own.
     """
     import numba
 
-    # Sums may be reordered to use vector registers; NaN keeps its meaning.
+    # Sums may be reordered to use vector registers; NaN retains its meaning.
     return numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"})(
         function
     )

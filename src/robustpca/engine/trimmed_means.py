@@ -1,23 +1,23 @@
 """Trimmed means of many coordinates at once, by counting and never by sorting.
 
 A loop asks for the trimmed means of the same data again and again, with a few signs changed in
-between. The first and the last value that are kept move little then, so it is enough to look
-for them in a narrow band around where they were.
+between. The first and the last value that are not trimmed move little then, so it is enough to
+search a narrow band around where they were.
 """
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from robustpca.engine.blocks import even_slices
 from robustpca.engine.linalg import Array
-from robustpca.engine.threads import Crew, compiled
+from robustpca.engine.threads import ThreadPool, compiled
 
 # Coordinates are dealt out in this many parts, whatever the number of threads.
 N_PARTS = 16
 # Values around a threshold that the band of the next call should hold, as a share of all.
 BAND = 1 / 256
-# Below this many values all of them are looked at.
+# With at most this many values all of them are searched.
 FEW = 256
 # Values of a coordinate from which its first bands are guessed, and how many standard errors
 # of their ranks these reach.
@@ -33,22 +33,21 @@ class TrimmedMeans:
         The matrix, in C order.
     trim : float
         Share of the entries to leave out at either end, at most 0.5, which is the median.
-    crew : Crew
+    pool : ThreadPool
         Threads to share the work.
     """
 
-    def __init__(self, A: Array, trim: float, crew: Crew) -> None:
-        self.A, self.crew = A, crew
+    def __init__(self, A: Array, trim: float, pool: ThreadPool) -> None:
+        self.A, self.pool = A, pool
         n = A.shape[1]
         self.n_trimmed = min(int(trim * n), (n - 1) // 2)
-        # Ranks in a sample between which the first kept value of all must nearly surely be.
+        # Ranks in a sample between which the first retained value of all must nearly surely be.
         rank = N_SAMPLE * (self.n_trimmed + 0.5) / n
         error = REACH * np.sqrt(rank * (1 - rank / N_SAMPLE)) + 1
         self.low, self.high = int(np.floor(rank - error)), min(int(rank + error), N_SAMPLE - 1)
-        # Where the first and the last kept value were, and how far they may have moved.
+        # Where the first and the last retained value were, and how far they may have moved.
         self.bands = np.full((4, len(A)), np.nan, A.dtype)
-        edges = np.linspace(0, len(A), min(N_PARTS, len(A)) + 1).round().astype(int).tolist()
-        self.parts = list(pairwise(edges))
+        self.parts = even_slices(len(A), N_PARTS)
 
     def __call__(self, signs: Array) -> Array:
         """The trimmed mean of each row, its entries taken times ``signs``."""
@@ -56,12 +55,12 @@ class TrimmedMeans:
         signs = signs.astype(self.A.dtype)
         kernel, inf = compiled(_trimmed_means), self.A.dtype.type(np.inf)
 
-        def work(part: tuple[int, int]) -> None:
+        def work(part: slice) -> None:
             scratch = np.empty(self.A.shape[1] + N_SAMPLE, self.A.dtype)
             numbers = (self.n_trimmed, self.low, self.high, inf)
-            kernel(self.A, signs, *numbers, scratch, self.bands, means, *part)
+            kernel(self.A, signs, *numbers, scratch, self.bands, means, part.start, part.stop)
 
-        self.crew.each(work, self.parts)
+        self.pool.map(work, self.parts)
         return means
 
 
@@ -81,8 +80,8 @@ def _trimmed_means(
     """Kernel: trimmed means of the rows ``start`` to ``stop``; moves their bands.
 
     An attempt counts the values below, inside and between two bands, [a, b] and [c, d]. If the
-    first and the last kept value are inside, the values in the bands are gathered and selected
-    from. The bands are those of the last call, then a guess from a sample, then everything.
+    first and the last retained value are inside, they are selected from the values in the bands.
+    The bands are those of the last call, then a guess from a sample, then everything.
     """
     n = A.shape[1]
     first, last = n_trimmed, n - n_trimmed - 1
@@ -109,14 +108,14 @@ def _trimmed_means(
             if not b < c:
                 # Bands that meet are one band.
                 b, c = d, a
-            n_below, n_low, n_between, n_high, kept = 0, 0, 0, 0, 0.0
+            n_below, n_low, n_between, n_high, total = 0, 0, 0, 0, 0.0
             for i in range(n):
                 value = signs[i] * row[i]
                 n_below += value < a
                 n_low += value <= b
                 n_between += value < c
                 n_high += value <= d
-                kept += value if (b < value) & (value < c) else 0.0
+                total += value if (b < value) & (value < c) else 0.0
             found = n_below <= first < n_low and n_between <= last < n_high
         # Writing every value, and moving on behind those inside only, takes no branches.
         k = 0
@@ -124,7 +123,7 @@ def _trimmed_means(
             value = signs[i] * row[i]
             inside[k] = value
             k += ((a <= value) & (value <= b)) | ((c <= value) & (value <= d))
-        # Select the first kept value, then the last: smaller ones go to the front, then equals.
+        # Select the first retained value, then the last: smaller ones to the front, then equals.
         begin, end = first - n_below, last - n_below - max(n_between - n_low, 0)
         left, size = 0, k
         for wanted in (begin, end):
@@ -148,10 +147,10 @@ def _trimmed_means(
                 left = k
             left = begin
         for i in range(begin, end + 1):
-            kept += inside[i]
+            total += inside[i]
         least, most = inside[begin], inside[end]
         # Equal values have themselves as their mean, to the last digit.
-        means[j] = least if least == most else kept / (last - first + 1)
+        means[j] = least if least == most else total / (last - first + 1)
         bands[0, j], bands[1, j] = least, most
         bands[2, j] = (b - least) * (BAND * n / (n_low - first))
         bands[3, j] = (most - c) * (BAND * n / (last - n_between + 1))

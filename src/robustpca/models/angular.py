@@ -1,6 +1,7 @@
-"""Angular embedding: PCA of directions, trimmed or not, in a view that `explore` widens."""
+"""Angular embedding: PCA of directions, trimmed or not; see `solvers.angular`."""
 
 import time
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -9,21 +10,17 @@ from scipy import stats
 from sklearn.utils import check_random_state
 
 from robustpca.engine.linalg import Array
+from robustpca.engine.progress import ClosedForm
 from robustpca.engine.rows import Rows
-from robustpca.engine.view import View, directed, explore, near_rows
-from robustpca.models.base import SubspaceModel
+from robustpca.models.base import Fit, Subspace, SubspaceModel
 from robustpca.models.params import Interval, StrOptions
-from robustpca.parts.centers import CENTERS, MEDIAN_TOL, remaining_force
-from robustpca.solvers.angular import Axes, exact_axes, trim, view_axes
+from robustpca.parts.centers import CENTERS
+from robustpca.solvers.angular import angular_subspace
 
 __all__ = ["AngularEmbedding"]
 
 # Up to this many samples or features the eigenproblem is solved as it is.
 SMALL = 1024
-# Axes beyond the components that a view is widened along at a time.
-MORE_AXES = 10
-# Widenings of a view that serves to bound angles only.
-FEW_WIDENINGS = 2
 
 
 class AngularEmbedding(SubspaceModel):
@@ -43,24 +40,24 @@ class AngularEmbedding(SubspaceModel):
         Dimension of the subspace; None for the largest possible.
     center : str or array of shape (n_features,), default='geometric_median'
         The centre m: a point, or the name of one ('geometric_median', 'mean', 'zero', 'median',
-        'trimmed_mean', 'medoid'). Directions are seen from it, so it has to stand up to
+        'trimmed_mean', 'medoid'). Directions are taken from it, so it has to resist
         outliers, too: from the mean, which is the paper's, a tenth of the rows in a far cluster
         is enough to turn the subspace by 90 degrees.
     max_angle : float, default=None
         Largest angle to the anchor in radians, from 0 to pi / 2; the paper uses pi / 3 and
         somewhat less or more. Lower it to trust fewer rows. With several components clean rows
-        may lie far from any single line, so keep it large. None or pi / 2 trims nothing.
+        may lie far from any single line, so choose it large. None or pi / 2 trims nothing.
     anchors : int, default=None
         Consider only that many rows, drawn at random, as anchors. The best of them is among
         the best share q of all rows with a probability of at least ``1 - (1 - q) ** anchors``:
         with 64 it is one of the best 7 percent in 99 of 100 cases. By default all are
         considered, and the anchor is exact.
     solver : {'auto', 'exact', 'randomized'}, default='auto'
-        Solve the eigenproblem of the features or, if these are more, of the samples; or widen a
-        random subspace along what the rows make of it. 'auto' is exact when there are at most
+        Solve the eigenproblem of the features or, if these are more, of the samples; or expand
+        a random subspace along what the rows make of it. 'auto' is exact when there are at most
         1024 samples or features, or more than an eighth of that many components.
     power_iterations : int, default=4
-        How often the random subspace is widened, with two passes over the data each. Raise it
+        How often the random subspace is expanded, with two passes over the data each. Raise it
         for more digits; the error falls by a constant factor each time.
     random_state : int, RandomState instance or None, default=0
         Draws the random subspace and the anchors.
@@ -70,7 +67,7 @@ class AngularEmbedding(SubspaceModel):
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        The centre.
+        Centre of the subspace.
     components_ : ndarray of shape (n_components, n_features)
         Orthonormal basis, one direction per row, by decreasing sum of squared cosines.
     n_components_ : int
@@ -78,13 +75,13 @@ class AngularEmbedding(SubspaceModel):
     cosines_ : ndarray of shape (n_components,)
         Sum of the squared cosines between the rows that count and each component.
     support_ : ndarray of shape (n_samples,)
-        Which rows were kept. Rows at the centre have no direction and are never left out.
+        Which rows were used. Rows at the centre have no direction and are never left out.
     n_trimmed_ : int
         Number of rows that were left out.
     anchor_ : int or None
         Number of the row that was made the anchor.
     center_force_ : float or None
-        Length of the mean of all directions, as far as rows at the centre do not hold it; it is
+        Length of the mean of all directions, as far as rows at the centre do not balance it; it is
         zero at the geometric median, and None for other centres.
     explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
         Variance of the scores by their median absolute value, since directions tell nothing
@@ -148,49 +145,48 @@ class AngularEmbedding(SubspaceModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, rows: Rows) -> None:
-        n_components = self._rank(rows)
+    def _fit(self, rows: Rows) -> Fit:
+        n_components, smaller = self._rank(rows), min(rows.shape)
+        few = smaller <= SMALL or n_components > smaller / 8
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        rng = np.random.default_rng(seed)
-        exact = self._is_exact(min(rows.shape), n_components)
-        # A view that is widened anyway finds the geometric median on its way.
-        median = isinstance(self.center, str) and self.center == "geometric_median"
-        tol = MEDIAN_TOL[rows.dtype.name] if median and not exact else None
-        near = near_rows(rows)
-        if tol is None:
-            near = near.centred(self._center(rows))
-        # BLAS likes eight columns at a time, one of which may be the force on the centre.
-        columns = -(-(n_components + MORE_AXES + 1) // 8) * 8
-        width = columns if tol is None else columns - 1
-        view = View(near, 3 * columns)
-        angle = np.pi / 2 if self.max_angle is None else self.max_angle
-        trims = angle < np.pi / 2
-        if trims or not exact:
-            view.start(width, rng)
-            n_widenings = FEW_WIDENINGS if trims else self.power_iterations
-            force = explore(view, width, n_widenings, n_settled=n_components, tol=tol)
-        if median and exact:
-            force = self._force(rows, near.center)
-        anchor = self._trim(view, angle, rng) if trims else None
-        if exact:
-            weights = view.support * view.inverse_lengths() ** 2
-            axes = exact_axes(near, weights, n_components)
-        else:
-            if trims:
-                explore(view, width, self.power_iterations, n_settled=n_components)
-            axes = view_axes(view, n_components)
-        self._finish(rows, view, axes)
-        self.anchor_ = anchor
-        self.center_force_ = force if median else None
+        found = angular_subspace(
+            rows,
+            self._center(rows),
+            n_components,
+            exact=few if self.solver == "auto" else self.solver == "exact",
+            max_angle=np.pi / 2 if self.max_angle is None else self.max_angle,
+            n_anchors=self.anchors,
+            n_expansions=self.power_iterations,
+            rng=np.random.default_rng(seed),
+            report=_anchor_printer() if self.verbose else lambda counted, total: None,
+        )
+        axes, support = found.axes, found.support
+        typical = np.median(np.abs(axes.codes[support]), axis=0) / stats.norm.ppf(0.75)
+        variances = typical.astype(np.float64) ** 2
+        residuals = axes.residuals[support]
+        subspace = Subspace.of(
+            rows,
+            found.center,
+            axes.components,
+            residuals=residuals,
+            sample_weights=support.astype(np.float64),
+            variances=variances,
+            total=float(variances.sum() + np.median(residuals)),
+            floor=found.floor,
+        )
+        attributes = {
+            "cosines_": axes.values,
+            "support_": support,
+            "n_trimmed_": int(np.count_nonzero(~support)),
+            "anchor_": found.anchor,
+            "center_force_": found.force,
+        }
+        return Fit(attributes, subspace, ClosedForm(np.array([axes.values.sum()])))
 
-    def _is_exact(self, smaller: int, n_components: int) -> bool:
-        if self.solver == "auto":
-            return smaller <= SMALL or n_components > smaller / 8
-        return self.solver == "exact"
-
-    def _center(self, rows: Rows) -> Array:
+    def _center(self, rows: Rows) -> Array | None:
+        """The centre, or None for the geometric median, which the solver finds itself."""
         if isinstance(self.center, str):
-            return CENTERS[self.center](rows)
+            return None if self.center == "geometric_median" else CENTERS[self.center](rows)
         center = np.asarray(self.center, dtype=np.float64)
         if center.shape != (rows.shape[1],) or not np.isfinite(center).all():
             raise ValueError(
@@ -199,43 +195,12 @@ class AngularEmbedding(SubspaceModel):
             )
         return center
 
-    @staticmethod
-    def _force(rows: Rows, center: Array) -> float:
-        force, held = remaining_force(rows, center)
-        return 0.0 if force <= held else force / rows.shape[0]
 
-    def _trim(self, view: View, angle: float, rng: np.random.Generator) -> int:
-        usable = np.flatnonzero(directed(view.lengths(), view.rows.floor)[0])
-        anchors = None
-        if self.anchors is not None and self.anchors < len(usable):
-            anchors = rng.choice(usable, self.anchors, replace=False)
-        started, total = time.perf_counter(), len(usable if anchors is None else anchors)
+def _anchor_printer() -> Callable[[int, int], None]:
+    started = time.perf_counter()
 
-        def report(counted: int) -> None:
-            if self.verbose:
-                print(
-                    f"[{type(self).__name__}] {counted} of {total} anchors counted after "
-                    f"{time.perf_counter() - started:.1f} s"
-                )
+    def report(counted: int, total: int) -> None:
+        seconds = time.perf_counter() - started
+        print(f"[AngularEmbedding] {counted} of {total} anchors counted after {seconds:.1f} s")
 
-        trimming = trim(view, angle, anchors=anchors, report=report)
-        view.support = trimming.support
-        return trimming.anchor
-
-    def _finish(self, rows: Rows, view: View, axes: Axes) -> None:
-        kept = view.support
-        typical = np.median(np.abs(axes.codes[kept]), axis=0) / stats.norm.ppf(0.75)
-        variances = typical.astype(np.float64) ** 2
-        self._keep(
-            rows,
-            view.point,
-            axes.components,
-            residuals=axes.residuals[kept],
-            sample_weights=kept.astype(np.float64),
-            variances=variances,
-            total=float(variances.sum() + np.median(axes.residuals[kept])),
-            floor=view.rows.floor * float(np.median(view.lengths())),
-        )
-        self.cosines_, self.support_ = axes.values, kept
-        self.n_trimmed_ = int(np.count_nonzero(~kept))
-        self.objective_, self.n_iter_, self.converged_ = np.array([axes.values.sum()]), 1, True
+    return report

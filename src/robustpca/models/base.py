@@ -1,52 +1,173 @@
-"""SubspaceModel: everything about a fitted subspace that is not the method."""
+"""Models: a fit is a value that `_fit` returns, and `store` writes it to the estimator."""
 
+import sys
 import time
 import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
+import sklearn
 from scipy import sparse, stats
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from robustpca.engine.linalg import Array, DenseBlock, flip_signs, orthonormal
+from robustpca.engine.blocks import DenseBlock
+from robustpca.engine.linalg import Array, flip_signs, orthonormal
+from robustpca.engine.progress import Callback, Ending, Progress
 from robustpca.engine.rows import ArrayRows, Rows, SparseRows, lazy_rows
 from robustpca.engine.threads import one_blas_thread
 from robustpca.models.params import Interval, fit_context
-from robustpca.solvers.reweighting import Pass, Watch
 
-T = TypeVar("T")
+Model = TypeVar("Model", bound=BaseEstimator)
 
 # Both cutoffs leave out this share of a Gaussian sample on average.
 QUANTILE = 0.975
+# Warnings point at the first line of code outside of these folders.
+LIBRARIES = (str(Path(__file__).parents[1]), str(Path(sklearn.__file__).parent))
 
 
-def announcer(name: str, unit: str, verbose: int, callback: Watch | None) -> Watch:
-    """What a loop calls after each pass: it prints a line and tells the user's callback."""
-    started = time.perf_counter()
+@dataclass(frozen=True)
+class Subspace:
+    """A fitted subspace; each field is a fitted attribute without its final underscore."""
 
-    def watch(info: Pass) -> None:
+    mean: Array
+    components: Array
+    n_components: int
+    n_samples: int
+    explained_variance: Array
+    explained_variance_ratio: Array
+    singular_values: Array
+    orthogonal_cutoff: float
+    score_cutoff: float
+
+    @classmethod
+    def of(
+        cls,
+        rows: Rows,
+        mean: Array,
+        components: Array,
+        *,
+        residuals: Array,
+        variances: Array,
+        total: float,
+        floor: float,
+        sample_weights: Array | None = None,
+    ) -> "Subspace":
+        """Derive everything from what a solver found.
+
+        ``residuals`` are squared; ``variances`` of the scores and the ``total`` variance are
+        weighted means with ``sample_weights``, by default equal ones. Distances below ``floor``
+        are rounding error.
+        """
+        n_samples, dtype = rows.shape[0], rows.dtype
+        if sample_weights is None:
+            sample_weights = np.ones(n_samples)
+        share = sample_weights / sample_weights.sum()
+        # As many independent samples as the weights are worth: n for equal weights.
+        effective = 1 / float(share @ share)
+        correction = effective / (effective - 1) if effective > 1 + 1e-9 else 1.0
+        variances = correction * variances
+        # What a component shows of a constant column is rounding error, unless it is one of
+        # those that complete the basis of data without enough variance.
+        genuine = (variances > 1e-10 * variances.max())[:, None]
+        rounding = genuine & rows.constant_columns() & (np.abs(components) < 1e-6)
+        components = np.where(rounding, 0.0, components)
+        ratio = variances / (correction * total) if total > 0 else np.zeros_like(variances)
+        tiny = float(np.finfo(np.float64).tiny) ** 0.5
+        return cls(
+            mean=mean.astype(dtype),
+            components=np.ascontiguousarray(flip_signs(components), dtype=dtype),
+            n_components=len(components),
+            n_samples=n_samples,
+            explained_variance=variances.astype(dtype),
+            explained_variance_ratio=ratio.astype(dtype),
+            singular_values=np.sqrt(variances * (n_samples - 1)).astype(dtype),
+            orthogonal_cutoff=max(orthogonal_cutoff(np.sqrt(residuals)), floor, tiny),
+            score_cutoff=float(np.sqrt(stats.chi2.ppf(QUANTILE, len(components)))),
+        )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Everything that an estimator knows after `fit`.
+
+    Attributes
+    ----------
+    attributes : mapping
+        Attributes of the method itself by name, such as ``weights_``.
+    subspace : Subspace, default=None
+        The subspace, for models that have one.
+    ending : Ending, default=None
+        How the loop ended: usually the result of the solver itself.
+    warnings : tuple of Warning, default=()
+        What the user should be told.
+    """
+
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    subspace: Subspace | None = None
+    ending: Ending | None = None
+    warnings: tuple[Warning, ...] = ()
+
+
+def store(model: Model, fit: Fit) -> Model:
+    """Write a fit to its estimator, and warn: the one place that sets fitted attributes."""
+    if fit.subspace is not None:
+        for name, value in vars(fit.subspace).items():
+            setattr(model, f"{name}_", value)
+    if fit.ending is not None:
+        for name in ("objective", "n_iter", "converged"):
+            setattr(model, f"{name}_", getattr(fit.ending, name))
+    for name, value in fit.attributes.items():
+        setattr(model, name, value)
+    for warning in fit.warnings:
+        warn(warning)
+    return model
+
+
+def warn(warning: Warning) -> None:
+    """Warn at the line of the user's own code that led here."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(LIBRARIES):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, stacklevel=level)
+
+
+def unconverged(
+    model: Any, ending: Ending, units: str = "passes", name: str | None = None
+) -> tuple[Warning, ...]:
+    """The warning that a fit stopped early, with the parameters to change; none if it did not."""
+    if ending.converged:
+        return ()
+    return (
+        ConvergenceWarning(
+            f"{name or type(model).__name__} stopped after max_iter={model.max_iter} {units} with "
+            f"a change of {ending.change:.1e}, above tol={model.tol:.1e}. Raise max_iter, or "
+            "raise tol to accept this fit."
+        ),
+    )
+
+
+def reporter(model: Any, unit: str = "pass") -> Callback:
+    """What a loop calls after each pass: it prints a line if wanted, and calls the callback."""
+    started, name = time.perf_counter(), type(model).__name__
+    verbose, callback = model.verbose, model.callback
+
+    def report(progress: Progress) -> None:
         if verbose:
             print(
-                f"[{name}] {unit} {info.iteration}: objective {info.objective:.6g}, change "
-                f"{info.change:.1e} after {time.perf_counter() - started:.1f} s, {info.detail}"
+                f"[{name}] {unit} {progress.iteration}: objective {progress.objective:.6g}, change "
+                f"{progress.change:.1e} after {time.perf_counter() - started:.1f} s"
+                + (f", {progress.detail}" if progress.detail else "")
             )
         if callback is not None:
-            callback(info)
+            callback(progress)
 
-    return watch
-
-
-def warn_unconverged(name: str, units: str, change: float, model: Any, stacklevel: int = 4) -> None:
-    """Say that a fit stopped early, and which knobs there are; called from `fit` itself."""
-    warnings.warn(
-        f"{name} stopped after max_iter={model.max_iter} {units} with a change of {change:.1e}, "
-        f"above tol={model.tol:.1e}. Raise max_iter, or raise tol to accept this fit.",
-        ConvergenceWarning,
-        stacklevel=stacklevel,
-    )
+    return report
 
 
 def given_codes(model: Any, X: Any) -> Array:
@@ -64,8 +185,8 @@ def given_codes(model: Any, X: Any) -> Array:
 class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all models that end with ``mean_`` and orthonormal ``components_``.
 
-    A method derives from it and writes ``_fit(rows)``, which ends with `_keep`. What a user
-    does after that is the same for all: scores, reconstructions, distances, outlier flags.
+    A method derives from it and writes ``_fit(rows)``, which returns a `Fit` with a subspace.
+    What a user does after that is the same for all: scores, reconstructions, distances, flags.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -82,14 +203,16 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     _accept_sparse = True
     _allow_nan = False
     _min_samples = 2
+    # Whether a fit reads row blocks one after the other, and never holds all rows at once.
+    _by_blocks: ClassVar[bool] = True
 
     n_components: Any
     max_iter: int
     tol: float
-    callback: Watch | None
+    callback: Callback | None
     verbose: int
 
-    def _fit(self, rows: Rows) -> None:
+    def _fit(self, rows: Rows) -> Fit:
         raise NotImplementedError
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -110,13 +233,11 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             The fitted model.
         """
         rows = self._rows(X, reset=True)
-        # A fit that is interrupted must not leave half of it in the place of an older one.
+        # A fit that is interrupted must not leave a mixture of itself and an older one.
         self.__dict__.pop("components_", None)
         with one_blas_thread:
-            self._fit(rows)
-        if not self.converged_:
-            self._warn_unconverged()
-        return self
+            fit = self._fit(rows)
+        return store(self, fit)
 
     def transform(self, X: Any) -> Array:
         """Scores of the rows of ``X``: their coordinates along the components.
@@ -244,16 +365,12 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         return -float(np.median(self.orthogonal_distances(X)))
 
-    def _warn_unconverged(self) -> None:
-        """Say why `fit` stopped short of its tolerance."""
-        warn_unconverged(type(self).__name__, "passes", self._change, self, stacklevel=5)
-
     @property
     def _n_features_out(self) -> int:
         return int(self.n_components_)
 
     def __sklearn_is_fitted__(self) -> bool:
-        # A fit that was interrupted has looked at the data but has no result.
+        # A fit that was interrupted has read the data but has no result.
         return hasattr(self, "components_")
 
     def __sklearn_tags__(self) -> Any:
@@ -354,45 +471,6 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"{rows.shape}, so choose at most {largest}."
             )
         return int(self.n_components)
-
-    def _keep(
-        self,
-        rows: Rows,
-        mean: Array,
-        components: Array,
-        *,
-        residuals: Array,
-        sample_weights: Array,
-        variances: Array,
-        total: float,
-        floor: float,
-    ) -> None:
-        """Store the subspace and what follows from it.
-
-        ``residuals`` are squared; ``variances`` of the scores and the ``total`` variance are
-        weighted means with ``sample_weights``. Distances below ``floor`` are rounding error.
-        """
-        share = sample_weights / sample_weights.sum()
-        # As many independent samples as the weights are worth: n for equal weights.
-        effective = 1 / float(share @ share)
-        correction = effective / (effective - 1) if effective > 1 + 1e-9 else 1.0
-        variances, dtype = correction * variances, rows.dtype
-        # What a component shows of a constant column is rounding error, unless it is one of
-        # those that complete the basis of data without enough variance.
-        genuine = (variances > 1e-10 * variances.max())[:, None]
-        rounding = genuine & rows.constant_columns() & (np.abs(components) < 1e-6)
-        components = np.where(rounding, 0.0, components)
-        ratio = variances / (correction * total) if total > 0 else np.zeros_like(variances)
-        self.mean_ = mean.astype(dtype)
-        self.components_ = np.ascontiguousarray(flip_signs(components), dtype=dtype)
-        self.n_components_ = len(components)
-        self.n_samples_ = rows.shape[0]
-        self.explained_variance_ = variances.astype(dtype)
-        self.explained_variance_ratio_ = ratio.astype(dtype)
-        self.singular_values_ = np.sqrt(variances * (self.n_samples_ - 1)).astype(dtype)
-        self.score_cutoff_ = float(np.sqrt(stats.chi2.ppf(QUANTILE, len(components))))
-        tiny = float(np.finfo(np.float64).tiny) ** 0.5
-        self.orthogonal_cutoff_ = max(orthogonal_cutoff(np.sqrt(residuals)), floor, tiny)
 
 
 class ObliqueModel(SubspaceModel):

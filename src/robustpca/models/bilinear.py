@@ -3,14 +3,15 @@
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+from robustpca.engine.progress import Callback
 from robustpca.engine.rows import Rows
-from robustpca.models.params import HasMethods, Interval, StrOptions
+from robustpca.models.params import Interval, StrOptions
 from robustpca.models.reweighted import ReweightedModel
 from robustpca.parts.centers import CENTERS
 from robustpca.parts.losses import LOSSES, CappedLoss, L21Loss, Loss, SquaredLoss
 from robustpca.parts.weightings import WEIGHTINGS, Uniform, Weighting
 from robustpca.solvers.bilinear import BilinearModel
-from robustpca.solvers.reweighting import Reweighting, Watch
+from robustpca.solvers.reweighting import ReweightedSubspace
 
 __all__ = ["GLRAM", "R2DPCA", "ReweightedBilinear"]
 
@@ -31,10 +32,12 @@ class ReweightedBilinear(ReweightedModel):
     image_shape : tuple of two int, default=None
         Height and width of the images, which are rows of ``X`` in C order; None for images of
         one column.
-    loss : {'squared', 'l21', 'huber', 'cauchy', 'sigma', 'capped'} or loss, default='l21'
-        Loss of the squared residual. An object from `robustpca.parts.losses` sets its parameters.
-    weighting : {'uniform', 'adaptive', 'corobust'} or weighting, default='uniform'
-        Weights of the samples. An object from `robustpca.parts.weightings` sets their parameters.
+    loss : str or Loss, default='l21'
+        Loss of the squared residual: a name in `robustpca.parts.LOSSES`, or such an object with its
+        parameters.
+    weighting : str or Weighting, default='uniform'
+        Weights of the samples: a name in `robustpca.parts.WEIGHTINGS`, or such an object with its
+        parameters.
     center : str, default='weighted'
         The centre: 'weighted' for the weighted mean image, fitted along, or one that is found
         first and held: 'mean', 'median', 'trimmed_mean', 'geometric_median', 'medoid', 'zero'.
@@ -117,8 +120,8 @@ class ReweightedBilinear(ReweightedModel):
         **ReweightedModel._parameter_constraints,
         "n_components": [tuple, list, Interval(Integral, 1, None, closed="left"), None],
         "image_shape": [tuple, list, None],
-        "loss": [StrOptions(set(LOSSES)), HasMethods(["values", "weights", "tuned"])],
-        "weighting": [StrOptions(set(WEIGHTINGS)), HasMethods(["solve", "frozen"])],
+        "loss": [StrOptions(set(LOSSES)), Loss],
+        "weighting": [StrOptions(set(WEIGHTINGS)), Weighting],
         "center": [StrOptions({"weighted", *CENTERS})],
     }
     _accept_sparse = False
@@ -137,7 +140,7 @@ class ReweightedBilinear(ReweightedModel):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -161,6 +164,10 @@ class ReweightedBilinear(ReweightedModel):
             center=None if self.center == "weighted" else CENTERS[self.center](rows),
             n_sweeps=20,
         )
+
+    def _own_attributes(self, model: BilinearModel, result: ReweightedSubspace) -> dict[str, Any]:
+        left, right = (side.astype(model.rows.dtype) for side in model.sides())
+        return {"left_": left, "right_": right, "image_shape_": model.shape}
 
     def _image_shape(self, rows: Rows) -> tuple[int, int]:
         n_features = rows.shape[1]
@@ -191,12 +198,6 @@ class ReweightedBilinear(ReweightedModel):
                 f"most {shape}."
             )
         return ranks
-
-    def _finish(self, rows: Rows, model: Any, result: Reweighting) -> None:
-        super()._finish(rows, model, result)
-        left, right = model.sides()
-        self.left_, self.right_ = left.astype(rows.dtype), right.astype(rows.dtype)
-        self.image_shape_ = model.shape
 
 
 def _pair(given: Any, name: str) -> tuple[int, int]:
@@ -301,7 +302,7 @@ class GLRAM(ReweightedBilinear):
         init: str = "leading",
         tol: float = 1e-7,
         max_iter: int = 100,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -323,11 +324,8 @@ class GLRAM(ReweightedBilinear):
             shape,
             self._ranks(shape),
             center=CENTERS[self.center](rows),
-            identity=self.init == "identity",
+            identity=init == "identity",
         )
-
-    def _start(self, model: Any, init: str, exact: bool) -> None:
-        """The model knows its start."""
 
 
 class R2DPCA(ReweightedBilinear):
@@ -335,7 +333,7 @@ class R2DPCA(ReweightedBilinear):
 
     Minimises :math:`\sum_i \min(\lVert A_i - M - U_1 U_1^\top (A_i - M) U_2 U_2^\top \rVert_F,
     \epsilon)` over the mean image M and the orthonormal sides U1, U2 [1]_. Without a threshold
-    every image counts; with one, images whose residual is beyond it have no say.
+    every image counts; with one, images with a larger residual are ignored.
 
     Parameters
     ----------
@@ -430,7 +428,7 @@ class R2DPCA(ReweightedBilinear):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components

@@ -1,9 +1,8 @@
-"""Directions with far-reaching scores: one loop, `core.directions.find_directions`.
+"""Directions with far-reaching scores: one loop, `solvers.directions.find_directions`.
 
 A method supplies an average of the samples and the set that its directions come from.
 """
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -12,9 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from robustpca.engine.linalg import Array, principal_axes
+from robustpca.engine.progress import Callback
 from robustpca.engine.rows import Rows
-from robustpca.engine.threads import Crew
-from robustpca.models.base import ObliqueModel, SubspaceModel, announcer
+from robustpca.engine.threads import ThreadPool
+from robustpca.models.base import Fit, ObliqueModel, Subspace, SubspaceModel, reporter, unconverged
 from robustpca.models.params import Interval, StrOptions
 from robustpca.parts.centers import CENTERS, trimmed_mean
 from robustpca.solvers.directions import (
@@ -33,13 +33,13 @@ from robustpca.solvers.directions import (
     codes_and_rest,
     find_directions,
 )
-from robustpca.solvers.reweighting import VectorModel, Watch
+from robustpca.solvers.weighted_pca import WeightedPCA
 
 __all__ = ["EMPCA", "L1PCA", "RSPCA", "GrassmannAverage", "LpPCA"]
 
 
 class DirectionModel(SubspaceModel):
-    """What all methods of this chapter share."""
+    """What all methods that maximise over directions share."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SubspaceModel._parameter_constraints,
@@ -56,7 +56,7 @@ class DirectionModel(SubspaceModel):
     random_state: Any
     greedy: bool = True
 
-    def _average(self, rows: Rows, crew: Crew) -> Average:
+    def _average(self, rows: Rows, pool: ThreadPool) -> Average:
         """What is maximised."""
         raise NotImplementedError
 
@@ -72,57 +72,54 @@ class DirectionModel(SubspaceModel):
         n_columns = 1 if self.greedy else n_components
         if self.init == "sample" or (self.init == "auto" and self.greedy):
             return Start(n_columns, None, self.n_init, rng)
-        pca = VectorModel(rows, n_components, center=rows.center)
+        pca = WeightedPCA(rows, n_components, center=rows.center)
         axes = pca.subspace()[1].T * np.sqrt(pca.variances()[0])
         return Start(n_columns, axes, self.n_init, rng)
 
-    def _fit(self, rows: Rows) -> None:
+    def _fit(self, rows: Rows) -> Fit:
         n_components = self._rank(rows)
         shape = self._shape(rows.shape[1])
-        seen = rows.settled().centred(self._center(rows))
-        with Crew() as crew:
-            average = self._average(seen, crew)
+        centred = rows.median_centred().centred(self._center(rows))
+        with ThreadPool() as pool:
+            average = self._average(centred, pool)
             result = find_directions(
                 average,
                 shape,
-                self._start(seen, n_components),
+                self._start(centred, n_components),
                 n_components if self.greedy else 1,
                 tol=self.tol,
                 max_iter=self.max_iter,
-                watch=announcer(type(self).__name__, "pass", self.verbose, self.callback),
+                callback=reporter(self),
             )
-        self._finish(rows, average, *self._ends(seen, result))
-        self.objective_, self.n_iter_ = result.objective, result.n_iter
-        self.converged_, self._change = result.converged, result.change
-        self._cycled = result.cycled
-
-    def _ends(self, rows: Rows, result: Directions) -> tuple[Array, Array]:
-        """The components and an orthonormal basis of their span, as columns."""
-        return result.basis, result.basis
-
-    def _finish(self, rows: Rows, average: Average, components: Array, basis: Array) -> None:
-        codes, residuals = average.rows.map(codes_and_rest, basis)
-        self._keep(
+        basis, oblique = result.basis, isinstance(self, ObliqueModel)
+        if isinstance(shape, Span):
+            # A span has no directions of its own: take the principal axes of the data within.
+            codes = centred.map("project", basis).astype(np.float64)
+            basis = basis @ principal_axes(codes.T @ codes)[1]
+        codes, residuals = centred.map(codes_and_rest, basis)
+        subspace = Subspace.of(
             rows,
-            average.rows.center,
-            components.T,
+            centred.center,
+            (result.directions if oblique else basis).T,
             residuals=residuals,
-            sample_weights=np.ones(rows.shape[0]),
             variances=np.mean(np.square(codes, dtype=np.float64), axis=0),
             total=float(average.norms.mean()),
             floor=rows.floor * float(np.sqrt(average.norms.mean())),
         )
+        attributes = {"loadings_": subspace.components} if oblique else {}
+        warnings = _cycled(result, self.tol) if result.cycled else unconverged(self, result)
+        return Fit(attributes, subspace, result, warnings)
 
 
-FOUND = {
-    "components": "Orthonormal directions, one per row, in the order in which they were found; "
-    "by\n        decreasing objective if all were found at once.",
-    "objective": "Sum of the absolute scores to the power p at the start and after each pass, "
-    "over the\n        components found so far and the one at work. It never falls.",
-    "everywhere": " for every component",
-    "per": " for each component, or for all at once",
-    "turns": "every direction",
-}
+def _cycled(result: Directions, tol: float) -> tuple[Warning, ...]:
+    """The warning of a trimmed average, the only one of which passes may repeat."""
+    return (
+        ConvergenceWarning(
+            "GrassmannAverage went round in circles: the same signs came up again before the "
+            f"direction converged, after a change of {result.change:.1e}, above tol={tol:.1e}. "
+            "Lower trim, choose another init, or raise tol to accept this fit."
+        ),
+    )
 
 
 class LpPCA(DirectionModel):
@@ -139,21 +136,20 @@ class LpPCA(DirectionModel):
     Parameters
     ----------
     n_components : int or None, default=None
-        Number of components; None for the largest possible.
+        Dimension of the subspace; None for the largest possible.
     p : float, default=1.2
         The power, at least 1. Below, the sum is not convex and a pass need not raise it.
     greedy : bool, default=True
         Whether to find the components one by one, or all at once.
     center : str, default='mean'
-        The centre, found first and held: 'mean', 'median', 'trimmed_mean',
-        'geometric_median', 'medoid' or 'zero'. The mean is the papers'; the others stand up
-        to outliers. 'trimmed_mean' is that of the middle half of each feature, 'medoid' the
-        sample nearest to all others.
+        The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
+        of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
+        'zero'. The mean is the papers'; the others resist outliers.
     init : {'auto', 'sample', 'pca'}, default='auto'
         Where to start: at the farthest sample, or at principal axes. 'auto' is 'sample' for
         components that are found one by one, and 'pca' for all at once.
     n_init : int, default=1
-        Number of starts, of which the highest is kept. All but the first are random samples.
+        Number of starts, of which the best is used. All but the first are random samples.
     random_state : int, RandomState instance or None, default=0
         Draws the random samples.
     tol : float, default=1e-5
@@ -170,12 +166,12 @@ class LpPCA(DirectionModel):
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        The centre.
+        Centre of the subspace.
     components_ : ndarray of shape (n_components, n_features)
         Orthonormal directions, one per row, in the order in which they were found; by
         decreasing objective if all were found at once.
     n_components_ : int
-        Number of components.
+        Dimension of the subspace.
     explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
         Mean square of the scores about the centre, and its share of the whole.
     singular_values_ : ndarray of shape (n_components,)
@@ -225,7 +221,7 @@ class LpPCA(DirectionModel):
         random_state: Any = 0,
         tol: float = 1e-5,
         max_iter: int = 1000,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -240,7 +236,7 @@ class LpPCA(DirectionModel):
         self.callback = callback
         self.verbose = verbose
 
-    def _average(self, rows: Rows, crew: Crew) -> Average:
+    def _average(self, rows: Rows, pool: ThreadPool) -> Average:
         if self.p < 1:
             raise ValueError(
                 f"p={self.p} is below 1: the sum of the scores to that power is not convex, so a "
@@ -264,19 +260,18 @@ class L1PCA(LpPCA):
     Parameters
     ----------
     n_components : int or None, default=None
-        Number of components; None for the largest possible.
+        Dimension of the subspace; None for the largest possible.
     greedy : bool, default=True
         Whether to find the components one by one, or all at once.
     center : str, default='mean'
-        The centre, found first and held: 'mean', 'median', 'trimmed_mean',
-        'geometric_median', 'medoid' or 'zero'. The mean is the papers'; the others stand up
-        to outliers. 'trimmed_mean' is that of the middle half of each feature, 'medoid' the
-        sample nearest to all others.
+        The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
+        of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
+        'zero'. The mean is the papers'; the others resist outliers.
     init : {'auto', 'sample', 'pca'}, default='auto'
         Where to start: at the farthest sample, or at principal axes. 'auto' is 'sample' for
         components that are found one by one, and 'pca' for all at once.
     n_init : int, default=1
-        Number of starts, of which the highest is kept. All but the first are random samples.
+        Number of starts, of which the best is used. All but the first are random samples.
     random_state : int, RandomState instance or None, default=0
         Draws the random samples.
     tol : float, default=1e-5
@@ -293,12 +288,12 @@ class L1PCA(LpPCA):
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        The centre.
+        Centre of the subspace.
     components_ : ndarray of shape (n_components, n_features)
         Orthonormal directions, one per row, in the order in which they were found; by
         decreasing objective if all were found at once.
     n_components_ : int
-        Number of components.
+        Dimension of the subspace.
     explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
         Mean square of the scores about the centre, and its share of the whole.
     singular_values_ : ndarray of shape (n_components,)
@@ -341,7 +336,7 @@ class L1PCA(LpPCA):
         random_state: Any = 0,
         tol: float = 1e-5,
         max_iter: int = 1000,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -354,12 +349,6 @@ class L1PCA(LpPCA):
         self.max_iter = max_iter
         self.callback = callback
         self.verbose = verbose
-
-
-SPARSE = {
-    "components": "Sparse directions of unit length, one per row, in the order in which they were "
-    "found.\n        They are not at right angles to each other.",
-}
 
 
 class RSPCA(DirectionModel, ObliqueModel):
@@ -376,7 +365,7 @@ class RSPCA(DirectionModel, ObliqueModel):
     Parameters
     ----------
     n_components : int or None, default=None
-        Number of components; None for the largest possible.
+        Dimension of the subspace; None for the largest possible.
     n_nonzero : int or float, default=None
         Entries of a component that may differ from zero, as a number or as a share of the
         features, rounded up. None for a quarter, unless there is an ``l1_bound``.
@@ -384,15 +373,14 @@ class RSPCA(DirectionModel, ObliqueModel):
         Bound on the sum of the absolute entries of a component instead, at least 1, which
         leaves one entry. From the root of the number of features on it has no effect.
     center : str, default='mean'
-        The centre, found first and held: 'mean', 'median', 'trimmed_mean',
-        'geometric_median', 'medoid' or 'zero'. The mean is the papers'; the others stand up
-        to outliers. 'trimmed_mean' is that of the middle half of each feature, 'medoid' the
-        sample nearest to all others.
+        The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
+        of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
+        'zero'. The mean is the papers'; the others resist outliers.
     init : {'auto', 'sample', 'pca'}, default='auto'
         Where to start: at the farthest sample, or at principal axes. 'auto' is 'sample' for
         components that are found one by one, and 'pca' for all at once.
     n_init : int, default=1
-        Number of starts, of which the highest is kept. All but the first are random samples.
+        Number of starts, of which the best is used. All but the first are random samples.
     random_state : int, RandomState instance or None, default=0
         Draws the random samples.
     tol : float, default=1e-5
@@ -409,12 +397,14 @@ class RSPCA(DirectionModel, ObliqueModel):
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        The centre.
+        Centre of the subspace.
     components_ : ndarray of shape (n_components, n_features)
         Sparse directions of unit length, one per row, in the order in which they were found.
         They are not at right angles to each other.
+    loadings_ : ndarray of shape (n_components, n_features)
+        The components: a point is ``scores @ loadings_ + mean_``.
     n_components_ : int
-        Number of components.
+        Dimension of the subspace.
     explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
         Mean square of the scores about the centre, and its share of the whole.
     singular_values_ : ndarray of shape (n_components,)
@@ -464,7 +454,7 @@ class RSPCA(DirectionModel, ObliqueModel):
         random_state: Any = 0,
         tol: float = 1e-5,
         max_iter: int = 1000,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -479,7 +469,7 @@ class RSPCA(DirectionModel, ObliqueModel):
         self.callback = callback
         self.verbose = verbose
 
-    def _average(self, rows: Rows, crew: Crew) -> Average:
+    def _average(self, rows: Rows, pool: ThreadPool) -> Average:
         return PowerSum(rows, 1)
 
     def _shape(self, n_features: int) -> Shape:
@@ -500,21 +490,6 @@ class RSPCA(DirectionModel, ObliqueModel):
             )
         return SparseSphere(int(wanted))
 
-    def _ends(self, rows: Rows, result: Directions) -> tuple[Array, Array]:
-        return result.directions, result.basis
-
-    def _finish(self, rows: Rows, average: Average, components: Array, basis: Array) -> None:
-        super()._finish(rows, average, components, basis)
-        self.loadings_ = self.components_
-
-
-TRIMMED = {
-    "components": "Orthonormal directions, one per row, in the order in which they were found.",
-    "objective": "Inner product of the direction at work and its average, times the number of "
-    "samples,\n        plus the same of the components found so far, at the start and after each "
-    "pass.\n        With trimming it may fall.",
-}
-
 
 class GrassmannAverage(DirectionModel):
     r"""Grassmann average (GA) and trimmed Grassmann average (TGA).
@@ -522,7 +497,7 @@ class GrassmannAverage(DirectionModel):
     A component is a fixed point of :math:`q \leftarrow \mathrm{average}_i(\mathrm{sgn}(q^\top
     y_i)\, y_i)` at unit length, where the average is trimmed in every feature: a share of the
     smallest and of the largest values is left out [1]_. Then the component is taken out of the
-    samples, and the next one is looked for. Single bad entries of a sample are left out by
+    samples, and the next one is searched for. Single bad entries of a sample are left out by
     themselves, not the sample.
 
     Without trimming this is `L1PCA`. With it nothing is maximised; passes may go round in
@@ -531,7 +506,7 @@ class GrassmannAverage(DirectionModel):
     Parameters
     ----------
     n_components : int or None, default=None
-        Number of components; None for the largest possible.
+        Dimension of the subspace; None for the largest possible.
     trim : float, default=0.5
         Share to leave out at either end, from 0 to 0.5, which is the median.
     center : 'auto' or one of the centres of `L1PCA`, default='auto'
@@ -552,11 +527,11 @@ class GrassmannAverage(DirectionModel):
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        The centre.
+        Centre of the subspace.
     components_ : ndarray of shape (n_components, n_features)
         Orthonormal directions, one per row, in the order in which they were found.
     n_components_ : int
-        Number of components.
+        Dimension of the subspace.
     explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
         Mean square of the scores about the centre, and its share of the whole.
     singular_values_ : ndarray of shape (n_components,)
@@ -587,12 +562,9 @@ class GrassmannAverage(DirectionModel):
     array([[0.5, 0.5, 0.5, 0.5]])
     """
 
+    _by_blocks = False  # trimmed means of features need all rows of a feature
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{
-            name: constraint
-            for name, constraint in DirectionModel._parameter_constraints.items()
-            if name not in ("n_init", "random_state")
-        },
+        **DirectionModel._parameter_constraints,
         "trim": [Interval(Real, 0, 0.5, closed="both")],
         "center": [StrOptions({"auto", *CENTERS})],
         "init": [StrOptions({"pca", "sample"})],
@@ -609,7 +581,7 @@ class GrassmannAverage(DirectionModel):
         init: str = "pca",
         tol: float = 1e-5,
         max_iter: int = 300,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -627,19 +599,8 @@ class GrassmannAverage(DirectionModel):
         # The mean needs no columns, so it serves data of any size.
         return trimmed_mean(rows, self.trim) if self.trim > 0 else CENTERS["mean"](rows)
 
-    def _average(self, rows: Rows, crew: Crew) -> Average:
-        return TrimmedSum(rows, self.trim, crew) if self.trim > 0 else PowerSum(rows, 1)
-
-    def _warn_unconverged(self) -> None:
-        if not self._cycled:
-            return super()._warn_unconverged()
-        warnings.warn(
-            "GrassmannAverage went round in circles: the same signs came up again before the "
-            f"direction settled, after a change of {self._change:.1e}, above tol={self.tol:.1e}. "
-            "Lower trim, choose another init, or raise tol to accept this fit.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
+    def _average(self, rows: Rows, pool: ThreadPool) -> Average:
+        return TrimmedSum(rows, self.trim, pool) if self.trim > 0 else PowerSum(rows, 1)
 
 
 class EMPCA(DirectionModel):
@@ -655,12 +616,11 @@ class EMPCA(DirectionModel):
     Parameters
     ----------
     n_components : int or None, default=None
-        Number of components; None for the largest possible.
+        Dimension of the subspace; None for the largest possible.
     center : str, default='mean'
-        The centre, found first and held: 'mean', 'median', 'trimmed_mean',
-        'geometric_median', 'medoid' or 'zero'. The mean is the papers'; the others stand up
-        to outliers. 'trimmed_mean' is that of the middle half of each feature, 'medoid' the
-        sample nearest to all others.
+        The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
+        of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
+        'zero'. The mean is the papers'; the others resist outliers.
     random_state : int, RandomState instance or None, default=0
         Draws the directions to start with.
     tol : float, default=1e-6
@@ -677,11 +637,11 @@ class EMPCA(DirectionModel):
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        The centre.
+        Centre of the subspace.
     components_ : ndarray of shape (n_components, n_features)
         Orthonormal basis, one direction per row, by decreasing variance.
     n_components_ : int
-        Number of components.
+        Dimension of the subspace.
     explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
         Mean square of the scores about the centre, and its share of the whole.
     singular_values_ : ndarray of shape (n_components,)
@@ -707,12 +667,6 @@ class EMPCA(DirectionModel):
     array([[0.71, 0.71]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        name: constraint
-        for name, constraint in DirectionModel._parameter_constraints.items()
-        if name not in ("init", "n_init")
-    }
-
     greedy = False
 
     def __init__(
@@ -723,7 +677,7 @@ class EMPCA(DirectionModel):
         random_state: Any = 0,
         tol: float = 1e-6,
         max_iter: int = 1000,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -734,7 +688,7 @@ class EMPCA(DirectionModel):
         self.callback = callback
         self.verbose = verbose
 
-    def _average(self, rows: Rows, crew: Crew) -> Average:
+    def _average(self, rows: Rows, pool: ThreadPool) -> Average:
         return PowerSum(rows, 2)
 
     def _shape(self, n_features: int) -> Shape:
@@ -742,9 +696,3 @@ class EMPCA(DirectionModel):
 
     def _start(self, rows: Rows, n_components: int) -> RandomStart:
         return RandomStart(n_components, check_random_state(self.random_state))
-
-    def _ends(self, rows: Rows, result: Directions) -> tuple[Array, Array]:
-        # Rotated to the principal axes of what the span has of the data.
-        codes = rows.map("project", result.basis).astype(np.float64)
-        axes = result.basis @ principal_axes(codes.T @ codes)[1]
-        return axes, axes

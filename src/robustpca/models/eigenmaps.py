@@ -1,6 +1,5 @@
 """Embeddings and clusters of a graph alone: eigenvectors of its Laplacian."""
 
-import warnings
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -16,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustpca.engine.linalg import Array, flip_signs
 from robustpca.engine.threads import one_blas_thread
+from robustpca.models.base import Fit, store
 from robustpca.models.params import Interval, fit_context
 from robustpca.parts.graphs import adjacency_of, laplacian
 from robustpca.solvers.eigenvectors import Cuts, joined_vertices, normalized_cuts
@@ -28,7 +28,7 @@ NOTHING = 1e-6
 
 
 class GraphSpectrum(BaseEstimator):
-    """What the methods share that look at a graph alone."""
+    """What the methods share that use a graph alone."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "graph": ["array-like", "sparse matrix", None],
@@ -38,19 +38,41 @@ class GraphSpectrum(BaseEstimator):
     graph: Any
     n_neighbors: int
 
-    def _cuts(self, X: Array, count: int, what: str) -> Cuts:
-        self.graph_ = adjacency_of(self.graph, X, self.n_neighbors)
-        n_joined = int(np.count_nonzero(joined_vertices(self.graph_)))
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model to the rows of ``X``.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Samples.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The fitted model.
+        """
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", ensure_min_samples=2)
+        with one_blas_thread:
+            fit = self._fit(X)
+        return store(self, fit)
+
+    def _fit(self, X: Array) -> Fit:
+        raise NotImplementedError
+
+    def _cuts(self, X: Array, count: int) -> tuple[Any, Cuts]:
+        """The graph of the rows and its first ``count`` cuts."""
+        graph = adjacency_of(self.graph, X, self.n_neighbors)
+        n_joined = int(np.count_nonzero(joined_vertices(graph)))
         if count > n_joined:
             raise ValueError(
-                f"{what} needs a graph with edges at {count} or more of the samples, but this one "
-                f"has edges at {n_joined} of {len(X)}. Ask for fewer, or pass a graph with more "
-                "edges."
+                f"{type(self).__name__} needs edges at {count} or more of the samples here, but "
+                f"the graph has edges at {n_joined} of {len(X)}. Ask for fewer, or pass a graph "
+                "with more edges."
             )
-        with one_blas_thread:
-            found = normalized_cuts(self.graph_, count)
-        self.n_connected_components_ = found.n_parts
-        return found
+        return graph, normalized_cuts(graph, count)
 
 
 class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphSpectrum):
@@ -64,8 +86,8 @@ class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Grap
     scikit-learn's `SpectralEmbedding` is the same for the training rows up to the length of the
     columns. What it lacks is `transform`: by the equation above each row of Y is the weighted
     mean of its neighbours' over :math:`1 - \lambda`, and that is where a new row goes that is
-    joined to its nearest training rows [2]_. A row of the training data keeps its edges, and so
-    its place.
+    joined to its nearest training rows [2]_. A row of the training data has the edges, and so
+    the place, that it had.
 
     Parameters
     ----------
@@ -75,7 +97,7 @@ class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Grap
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
     n_neighbors : int, default=10
-        Neighbours of each sample in a graph that is made here.
+        Neighbours of each vertex in a graph that is made here.
 
     Attributes
     ----------
@@ -84,7 +106,7 @@ class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Grap
     eigenvalues_ : ndarray of shape (n_components,)
         The :math:`\lambda` of each coordinate, in [0, 2] and ascending.
     graph_ : csr_array of shape (n_samples, n_samples)
-        Adjacency that was used.
+        Adjacency that was used; give it to another fit on the same rows.
     n_connected_components_ : int
         Number of connected parts of the graph, samples without an edge left out.
 
@@ -117,40 +139,23 @@ class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Grap
         self.graph = graph
         self.n_neighbors = n_neighbors
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed the rows of ``X``.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Samples.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : object
-            The fitted model.
-        """
-        # A copy, for the user may go on working with the array.
-        X = validate_data(
-            self, X, dtype=[np.float64, np.float32], order="C", copy=True, ensure_min_samples=2
+    def _fit(self, X: Array) -> Fit:
+        graph, cuts = self._cuts(X, self.n_components + 1)
+        parted = UserWarning(
+            f"The graph falls into {cuts.n_parts} connected parts, and the first "
+            f"{min(cuts.n_parts - 1, self.n_components)} coordinates do nothing but tell them "
+            "apart. Raise n_neighbors, or embed each part for itself."
         )
-        found = self._cuts(X, self.n_components + 1, f"An embedding with {self.n_components}")
-        if found.n_parts > 1:
-            warnings.warn(
-                f"The graph falls into {found.n_parts} connected parts, and the first "
-                f"{min(found.n_parts - 1, self.n_components)} coordinates do nothing but tell them "
-                "apart. Raise n_neighbors, or embed each part for itself.",
-                UserWarning,
-                stacklevel=2,
-            )
-        self.embedding_ = np.ascontiguousarray(flip_signs(found.vectors[:, 1:].T).T, X.dtype)
-        self.eigenvalues_ = found.values[1:].astype(X.dtype)
-        matrix = laplacian(self.graph_, normalized=False)
-        self._ties = TrainingGraph(X, self.graph_, matrix, self.n_neighbors, normalized=False)
-        return self
+        matrix = laplacian(graph, normalized=False)
+        attributes = {
+            "embedding_": np.ascontiguousarray(flip_signs(cuts.vectors[:, 1:].T).T, X.dtype),
+            "eigenvalues_": cuts.values[1:].astype(X.dtype),
+            "graph_": graph,
+            "n_connected_components_": cuts.n_parts,
+            # A copy, for the user may go on working with the array.
+            "_training": TrainingGraph(X.copy(), graph, matrix, self.n_neighbors, normalized=False),
+        }
+        return Fit(attributes, warnings=(parted,) if cuts.n_parts > 1 else ())
 
     def transform(self, X: Any) -> Array:
         """Place rows among the training rows they are nearest to.
@@ -167,10 +172,10 @@ class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Grap
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
-        degrees, ties = self._ties.ties(X)
+        degrees, edges = self._training.edges(X)
         reach = 1 - self.eigenvalues_.astype(np.float64)
         divisors = np.maximum(degrees, np.finfo(np.float64).tiny)[:, None]
-        means = (ties @ self.embedding_) / divisors
+        means = (edges @ self.embedding_) / divisors
         means /= np.where(np.abs(reach) > NOTHING, reach, 1.0)
         return np.ascontiguousarray(means, self.embedding_.dtype)
 
@@ -200,12 +205,12 @@ class NCut(ClusterMixin, GraphSpectrum):
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
     n_neighbors : int, default=10
-        Neighbours of each sample in a graph that is made here.
+        Neighbours of each vertex in a graph that is made here.
     njw : bool, default=False
         Whether to cluster rows of unit length of the eigenvectors of the normalised Laplacian,
         as Ng, Jordan and Weiss do [2]_.
     n_init : int, default=10
-        Number of starts of k-means, of which the best is taken.
+        Number of starts of k-means, of which the best is used.
     random_state : int, RandomState instance or None, default=0
         Draws the starts of k-means.
 
@@ -214,11 +219,11 @@ class NCut(ClusterMixin, GraphSpectrum):
     labels_ : ndarray of shape (n_samples,)
         Cluster of each sample.
     embedding_ : ndarray of shape (n_samples, n_clusters)
-        The rows that k-means saw.
+        The rows that k-means clustered.
     eigenvalues_ : ndarray of shape (n_clusters,)
         The :math:`\lambda` of each column, in [0, 2] and ascending.
     graph_ : csr_array of shape (n_samples, n_samples)
-        Adjacency that was used.
+        Adjacency that was used; give it to another fit on the same rows.
     n_connected_components_ : int
         Number of connected parts of the graph, samples without an edge left out.
 
@@ -263,39 +268,25 @@ class NCut(ClusterMixin, GraphSpectrum):
         self.n_init = n_init
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Cluster the rows of ``X``.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Samples.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : object
-            The fitted model.
-        """
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", ensure_min_samples=2)
-        found = self._cuts(X, self.n_clusters, f"A cut into {self.n_clusters}")
-        if found.n_parts > self.n_clusters:
-            warnings.warn(
-                f"The graph falls into {found.n_parts} connected parts, more than "
-                f"n_clusters={self.n_clusters}: the smallest of them end up in one cluster. Raise "
-                "n_neighbors or n_clusters.",
-                UserWarning,
-                stacklevel=2,
-            )
-        seen = flip_signs(found.vectors.T).T
+    def _fit(self, X: Array) -> Fit:
+        graph, cuts = self._cuts(X, self.n_clusters)
+        merged = UserWarning(
+            f"The graph falls into {cuts.n_parts} connected parts, more than "
+            f"n_clusters={self.n_clusters}: the smallest of them end up in one cluster. Raise "
+            "n_neighbors or n_clusters."
+        )
+        vectors = flip_signs(cuts.vectors.T).T
         if self.njw:
             # The lengths of rows of y and of v differ by the root of the degree alone.
-            lengths = np.linalg.norm(seen, axis=1, keepdims=True)
-            seen = np.divide(seen, lengths, out=np.zeros_like(seen), where=lengths > 0)
-        self.embedding_ = np.ascontiguousarray(seen, X.dtype)
-        self.eigenvalues_ = found.values.astype(X.dtype)
+            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+            vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+        embedding = np.ascontiguousarray(vectors, X.dtype)
         means = KMeans(self.n_clusters, n_init=self.n_init, random_state=self.random_state)
-        self.labels_ = means.fit(self.embedding_).labels_
-        return self
+        attributes = {
+            "labels_": means.fit(embedding).labels_,
+            "embedding_": embedding,
+            "eigenvalues_": cuts.values.astype(X.dtype),
+            "graph_": graph,
+            "n_connected_components_": cuts.n_parts,
+        }
+        return Fit(attributes, warnings=(merged,) if cuts.n_parts > self.n_clusters else ())

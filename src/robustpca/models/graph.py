@@ -1,39 +1,59 @@
 """PCA that knows which samples are neighbours: one eigenproblem, or a loop of such.
 
-`core.spectral.largest_eigenvectors` solves them all. A method supplies a symmetric operator made
-of the data and the Laplacian of a graph.
+A method supplies a symmetric operator made of the data and the Laplacian of a graph, and
+`solvers.eigenvectors` solves it.
 """
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
 
-from robustpca.engine.linalg import (
-    Array,
-    DenseBlock,
-    flip_signs,
-    orthonormal,
-    principal_axes,
-    square_norms,
-)
+from robustpca.engine.blocks import DenseBlock
+from robustpca.engine.linalg import Array, flip_signs, orthonormal, principal_axes, square_norms
+from robustpca.engine.progress import Callback, ClosedForm
 from robustpca.engine.rows import Rows
-from robustpca.models.base import ObliqueModel, SubspaceModel, announcer
+from robustpca.models.base import Fit, ObliqueModel, Subspace, SubspaceModel, reporter, unconverged
 from robustpca.models.params import Interval, StrOptions
 from robustpca.parts.centers import CENTERS
 from robustpca.parts.graphs import adjacency_of, laplacian
 from robustpca.solvers.eigenvectors import (
     Embedding,
-    RobustSearch,
     graph_embedding,
     graph_weight,
+    robust_embedding,
     roughness,
     smooth_factors,
 )
-from robustpca.solvers.reweighting import Watch
 
 __all__ = ["GLPCA", "MMF", "RGLPCA"]
+
+
+@dataclass(frozen=True)
+class GraphData:
+    """The rows about their mean in double precision, and a graph of them."""
+
+    rows: Rows
+    mean: Array
+    X: Array
+    graph: Any
+    laplacian: Any
+
+    def subspace(self, components: Array, variances: Array, weights: Array) -> Subspace:
+        """The span of those components (rows) that have variance."""
+        basis, norms = components[variances > 0], square_norms(self.X)
+        return Subspace.of(
+            self.rows,
+            self.mean,
+            components,
+            residuals=square_norms(self.X - (self.X @ basis.T) @ basis),
+            sample_weights=weights,
+            variances=variances,
+            total=float(weights / weights.sum() @ norms),
+            floor=self.rows.floor * float(np.sqrt(norms.mean())),
+        )
 
 
 class GraphModel(SubspaceModel):
@@ -47,44 +67,21 @@ class GraphModel(SubspaceModel):
         "normalized": ["boolean"],
     }
     _accept_sparse = False
+    _by_blocks = False
 
     graph: Any
     n_neighbors: int
     normalized: bool
 
-    def _open(self, rows: Rows, center: str) -> tuple[Array, Array, Any]:
-        """The centre, the centred rows in double precision, and the Laplacian."""
+    def _data(self, rows: Rows, center: str) -> GraphData:
         # Bad numbers in data that were not in memory are found here.
-        middle = CENTERS[center](rows)
+        mean = CENTERS[center](rows)
         X = rows.whole()
-        self.graph_ = adjacency_of(self.graph, X, self.n_neighbors)
-        matrix = laplacian(self.graph_, normalized=self.normalized).astype(np.float64)
+        graph = adjacency_of(self.graph, X, self.n_neighbors)
+        matrix = laplacian(graph, normalized=self.normalized).astype(np.float64)
         # The centre as it will be stored.
-        middle = middle.astype(rows.dtype).astype(np.float64)
-        return middle, X.astype(np.float64) - middle, matrix
-
-    def _close(
-        self,
-        rows: Rows,
-        mean: Array,
-        X: Array,
-        components: Array,
-        variances: Array,
-        weights: Array,
-    ) -> None:
-        """Keep the span of those components (rows) that have variance."""
-        basis = components[variances > 0]
-        norms, share = square_norms(X), weights / weights.sum()
-        self._keep(
-            rows,
-            mean,
-            components,
-            residuals=square_norms(X - (X @ basis.T) @ basis),
-            sample_weights=weights,
-            variances=variances,
-            total=float(share @ norms),
-            floor=rows.floor * float(np.sqrt(norms.mean())),
-        )
+        mean = mean.astype(rows.dtype).astype(np.float64)
+        return GraphData(rows, mean, X.astype(np.float64) - mean, graph, matrix)
 
 
 class EmbeddingModel(GraphModel, ObliqueModel):
@@ -103,29 +100,6 @@ class EmbeddingModel(GraphModel, ObliqueModel):
             )
         return super()._rank(rows)
 
-    def _excluded(self, n_samples: int) -> Array | None:
-        return np.full((n_samples, 1), n_samples**-0.5) if self.exclude_constant else None
-
-    def _settle(self, rows: Rows, mean: Array, X: Array, pair: Embedding, weights: Array) -> None:
-        """Keep an embedding, its loadings and the principal axes of their span."""
-        sides, sizes, _ = linalg.svd(pair.loadings.T, full_matrices=False, check_finite=False)
-        # A vector that the data know nothing of has loadings that are rounding error.
-        span = sides[:, sizes > rows.floor * max(sizes[0], np.finfo(np.float64).tiny)]
-        codes = X @ span
-        share = weights / weights.sum()
-        values, axes = principal_axes(codes.T @ (share[:, None] * codes))
-        rank, count = span.shape[1], len(pair.loadings)
-        basis = span @ axes
-        if rank < count:
-            basis = np.hstack([basis, orthonormal(np.eye(len(basis))[:, :count], basis)])
-        variances = np.append(values, np.zeros(count))[:count]
-        self._close(rows, mean, X, basis[:, :count].T, variances, weights)
-        loadings = pair.loadings @ span @ span.T
-        flipped = flip_signs(loadings)
-        signs = np.where(np.einsum("ij,ij->i", flipped, loadings) < 0, -1.0, 1.0)
-        self.loadings_ = np.ascontiguousarray(flipped, dtype=rows.dtype)
-        self.embedding_ = np.ascontiguousarray(pair.codes * signs, dtype=rows.dtype)
-
     @property
     def _basis(self) -> Array:
         # Components without variance complete the basis; they are no part of the span.
@@ -136,6 +110,29 @@ class EmbeddingModel(GraphModel, ObliqueModel):
         basis = self._basis.astype(np.float64)
         rounding = 0.1 * DenseBlock.floors[self.loadings_.dtype.name]
         return basis @ np.linalg.pinv(self.loadings_ @ basis, rcond=rounding)
+
+
+def _spanned(data: GraphData, pair: Embedding, weights: Array) -> tuple[Subspace, dict[str, Any]]:
+    """The principal axes of the span of the loadings, and attributes of the embedding."""
+    dtype, count = data.rows.dtype, len(pair.loadings)
+    sides, sizes, _ = linalg.svd(pair.loadings.T, full_matrices=False, check_finite=False)
+    # A vector that the data know nothing of has loadings that are rounding error.
+    span = sides[:, sizes > data.rows.floor * max(sizes[0], np.finfo(np.float64).tiny)]
+    codes = data.X @ span
+    share = weights / weights.sum()
+    values, axes = principal_axes(codes.T @ (share[:, None] * codes))
+    basis = span @ axes
+    if span.shape[1] < count:
+        basis = np.hstack([basis, orthonormal(np.eye(len(basis))[:, :count], basis)])
+    variances = np.append(values, np.zeros(count))[:count]
+    loadings = pair.loadings @ span @ span.T
+    flipped = flip_signs(loadings)
+    signs = np.where(np.einsum("ij,ij->i", flipped, loadings) < 0, -1.0, 1.0)
+    return data.subspace(basis[:, :count].T, variances, weights), {
+        "loadings_": np.ascontiguousarray(flipped, dtype=dtype),
+        "embedding_": np.ascontiguousarray(pair.codes * signs, dtype=dtype),
+        "graph_": data.graph,
+    }
 
 
 class GLPCA(EmbeddingModel):
@@ -161,7 +158,7 @@ class GLPCA(EmbeddingModel):
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
     n_neighbors : int, default=10
-        Neighbours of each sample in a graph that is made here.
+        Neighbours of each vertex in a graph that is made here.
     normalized : bool, default=False
         Whether to use the normalised Laplacian.
     exclude_constant : bool, default=True
@@ -181,6 +178,10 @@ class GLPCA(EmbeddingModel):
         Weight of the graph.
     objective_ : ndarray of shape (1,)
         The objective.
+    n_iter_ : int
+        One: the solution is found at once.
+    converged_ : bool
+        True.
     graph_ : csr_array of shape (n_samples, n_samples)
         Adjacency that was used; give it to another fit on the same rows.
     mean_ : ndarray of shape (n_features,)
@@ -232,15 +233,17 @@ class GLPCA(EmbeddingModel):
         self.normalized = normalized
         self.exclude_constant = exclude_constant
 
-    def _fit(self, rows: Rows) -> None:
-        count = self._rank(rows)
-        mean, X, matrix = self._open(rows, "mean")
-        self.alpha_ = graph_weight(X, matrix, self.beta)
-        pair = graph_embedding(X, matrix, count, self.alpha_, against=self._excluded(len(X)))
-        self._settle(rows, mean, X, pair, np.ones(len(X)))
-        apart = float(square_norms(X - pair.codes @ pair.loadings).sum())
-        self.objective_ = np.array([apart + self.alpha_ * roughness(pair.codes, matrix)])
-        self.converged_ = True
+    def _fit(self, rows: Rows) -> Fit:
+        n_components, data = self._rank(rows), self._data(rows, "mean")
+        alpha = graph_weight(data.X, data.laplacian, self.beta)
+        pair = graph_embedding(
+            data.X, data.laplacian, n_components, alpha, exclude_constant=self.exclude_constant
+        )
+        subspace, attributes = _spanned(data, pair, np.ones(len(data.X)))
+        error = float(square_norms(data.X - pair.codes @ pair.loadings).sum())
+        objective = error + alpha * roughness(pair.codes, data.laplacian)
+        attributes["alpha_"] = alpha
+        return Fit(attributes, subspace, ClosedForm(np.array([objective])))
 
 
 class RGLPCA(EmbeddingModel):
@@ -251,8 +254,8 @@ class RGLPCA(EmbeddingModel):
 
     The problem is not convex. The loop is an augmented Lagrangian method whose passes solve a
     `GLPCA` each. It starts from the better of PCA and `GLPCA`; the best pair of all passes is
-    kept, and its B made optimal for its Q. An outlier so far away that it is worth a column of
-    Q of its own gets one: look for such rows with `PCAAN` first.
+    used, and its B made optimal for its Q. An outlier so far away that it is worth a column of
+    Q of its own gets one: find such rows with `PCAAN` first.
 
     Parameters
     ----------
@@ -265,14 +268,16 @@ class RGLPCA(EmbeddingModel):
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
     n_neighbors : int, default=10
-        Neighbours of each sample in a graph that is made here.
+        Neighbours of each vertex in a graph that is made here.
     normalized : bool, default=False
         Whether to use the normalised Laplacian.
     exclude_constant : bool, default=True
         Whether the columns of the embedding must sum to zero. Otherwise one of them may be
         constant, which is smooth on any graph but says nothing.
-    center : {'geometric_median', 'mean', 'zero'}, default='geometric_median'
-        The centre. The mean does not stand up to outliers.
+    center : str, default='geometric_median'
+        The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
+        of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
+        'zero'. The mean is the papers'; the others resist outliers.
     tol : float, default=1e-7
         Stop when both parts of the data add up to this share of them, and then when a pass
         lowers the objective by less than this share of it.
@@ -351,7 +356,7 @@ class RGLPCA(EmbeddingModel):
         center: str = "geometric_median",
         tol: float = 1e-7,
         max_iter: int = 500,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -366,38 +371,36 @@ class RGLPCA(EmbeddingModel):
         self.callback = callback
         self.verbose = verbose
 
-    def _fit(self, rows: Rows) -> None:
-        count = self._rank(rows)
-        mean, X, matrix = self._open(rows, self.center)
-        norms = np.sqrt(square_norms(X))
+    def _fit(self, rows: Rows) -> Fit:
+        n_components, data = self._rank(rows), self._data(rows, self.center)
+        X, norms = data.X, np.sqrt(square_norms(data.X))
         unit = float(np.median(norms)) or float(norms.mean()) or 1.0
         # ADR 14: the paper takes all rows as they are; one far outlier then drowns the data.
         bounded = X / np.maximum(norms, unit)[:, None]
-        self.alpha_ = unit * graph_weight(bounded, matrix, self.beta)
-        search = RobustSearch(
+        alpha = unit * graph_weight(bounded, data.laplacian, self.beta)
+        result = robust_embedding(
             X,
-            matrix,
-            count,
-            self.alpha_,
+            data.laplacian,
+            n_components,
+            alpha,
             # Plain PCA and GLPCA.
-            starts=(0.0, graph_weight(X, matrix, self.beta)),
-            against=self._excluded(len(X)),
+            starts=(0.0, graph_weight(X, data.laplacian, self.beta)),
             unit=unit,
+            exclude_constant=self.exclude_constant,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            callback=reporter(self),
         )
-        watch = announcer(type(self).__name__, "pass", self.verbose, self.callback)
-        result = search.run(self.tol, self.max_iter, watch)
-        pair = result.best
-        apart = X - pair.codes @ pair.loadings
-        errors = np.sqrt(square_norms(apart))
+        rest = X - result.best.codes @ result.best.loadings
+        errors = np.sqrt(square_norms(rest))
         # Below the tolerance of the loop an error is not known.
         fits = errors <= max(self.tol, rows.floor) * unit
         # Rows that fit better than most count the same; the others by the slope of their loss.
         typical = max(float(np.median(errors)), rows.floor * unit)
-        self._settle(rows, mean, X, pair, typical / np.maximum(errors, typical))
-        self.sparse_rows_ = np.where(fits[:, None], 0.0, apart).astype(rows.dtype)
-        self.objective_ = result.objective
-        self.n_iter_, self.converged_ = result.n_iter, result.converged
-        self._change = result.change
+        subspace, attributes = _spanned(data, result.best, typical / np.maximum(errors, typical))
+        attributes["sparse_rows_"] = np.where(fits[:, None], 0.0, rest).astype(rows.dtype)
+        attributes["alpha_"] = alpha
+        return Fit(attributes, subspace, result, unconverged(self, result))
 
 
 class MMF(GraphModel):
@@ -421,7 +424,7 @@ class MMF(GraphModel):
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
     n_neighbors : int, default=10
-        Neighbours of each sample in a graph that is made here.
+        Neighbours of each vertex in a graph that is made here.
     normalized : bool, default=True
         Whether to use the normalised Laplacian.
 
@@ -435,6 +438,10 @@ class MMF(GraphModel):
         graph.
     objective_ : ndarray of shape (1,)
         The objective.
+    n_iter_ : int
+        One: the solution is found at once.
+    converged_ : bool
+        True.
     graph_ : csr_array of shape (n_samples, n_samples)
         Adjacency that was used; give it to another fit on the same rows.
     mean_ : ndarray of shape (n_features,)
@@ -483,15 +490,18 @@ class MMF(GraphModel):
         self.n_neighbors = n_neighbors
         self.normalized = normalized
 
-    def _fit(self, rows: Rows) -> None:
-        count = self._rank(rows)
-        mean, X, matrix = self._open(rows, "mean")
-        components, codes = smooth_factors(X, matrix, count, self.smoothness)
-        signs = np.sign(np.einsum("ij,ij->i", flip_signs(components), components))
-        components, codes = components * signs[:, None], codes * signs
-        variances = square_norms((X @ components.T).T) / len(X)
-        self._close(rows, mean, X, components, variances, np.ones(len(X)))
-        self.embedding_ = np.ascontiguousarray(codes, dtype=rows.dtype)
-        apart = float(square_norms(X - codes @ components).sum())
-        self.objective_ = np.array([apart + self.smoothness * roughness(codes, matrix)])
-        self.converged_ = True
+    def _fit(self, rows: Rows) -> Fit:
+        n_components, data = self._rank(rows), self._data(rows, "mean")
+        pair = smooth_factors(data.X, data.laplacian, n_components, self.smoothness)
+        # The signs that the components are stored with.
+        signs = np.sign(np.einsum("ij,ij->i", flip_signs(pair.loadings), pair.loadings))
+        components, codes = pair.loadings * signs[:, None], pair.codes * signs
+        variances = square_norms((data.X @ components.T).T) / len(codes)
+        error = float(square_norms(data.X - codes @ components).sum())
+        objective = error + self.smoothness * roughness(codes, data.laplacian)
+        attributes = {
+            "embedding_": np.ascontiguousarray(codes, dtype=rows.dtype),
+            "graph_": data.graph,
+        }
+        subspace = data.subspace(components, variances, np.ones(len(codes)))
+        return Fit(attributes, subspace, ClosedForm(np.array([objective])))

@@ -1,82 +1,105 @@
 """Low rank + sparse: single entries are wrong or missing, the rest is nearly low rank.
 
-Two loops: `solvers.splitting.split` for methods with a nuclear norm, and
-`solvers.graph_descent.fista` for the one without. A method supplies a loss of the entries and
-terms of the low-rank part.
+RPCA and RPCAG minimise a nuclear norm by `solvers.splitting.split`, RPCA also by
+`solvers.altproj.alternating_projections`; FRPCAG minimises the smoothness on two graphs by
+`solvers.graph_descent.fista`.
 """
 
-import warnings
-from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from robustpca.engine.linalg import Array
-from robustpca.engine.rows import ArrayRows, Rows
-from robustpca.models.base import announcer
-from robustpca.models.decomposition import (
-    DENSE_SHARE,
+from robustpca.engine.progress import Callback
+from robustpca.engine.rows import Rows
+from robustpca.engine.svt import LowRank
+from robustpca.models.base import Fit, reporter, unconverged
+from robustpca.models.lowrank_base import (
+    GraphDecomposition,
     LowRankModel,
+    NuclearDecomposition,
+    observed,
     observed_scale,
-    row_tiles,
-    soft_beyond,
+    significant,
 )
-from robustpca.models.params import HasMethods, Interval, StrOptions
-from robustpca.models.pursuit import PursuitModel
-from robustpca.parts.entry_losses import LOSSES, GraphSmoothness
-from robustpca.parts.graphs import adjacency_of, laplacian, spectral_norm
+from robustpca.models.params import Interval, StrOptions
+from robustpca.parts.entry_losses import ENTRY_LOSSES, EntryLoss
+from robustpca.parts.graphs import adjacency_of, eigenvalue_bound, laplacian
 from robustpca.parts.losses import named
-from robustpca.solvers.graph_descent import GraphDescent, fista
-from robustpca.solvers.new_rows import TrainingGraph, smooth_rows
-from robustpca.solvers.reweighting import Watch
+from robustpca.solvers.altproj import alternating_projections
+from robustpca.solvers.graph_descent import fista
+from robustpca.solvers.new_rows import RowProblem, TrainingGraph
+from robustpca.solvers.splitting import (
+    Balanced,
+    GraphSmoothness,
+    Growing,
+    Split,
+    pursuit_loss,
+    split,
+)
 
 __all__ = ["FRPCAG", "RPCA", "RPCAG"]
 
-TOL = """Stop when what the two parts leave of the data is this small a share of them, or, if it
-        falls slowly, when ``dual_gap_`` is as small."""
+# Singular values of the low-rank part below these shares of the largest count as zero. Without a
+# nuclear norm they are small and not zero.
+NUCLEAR_RANK_TOL, GRAPH_RANK_TOL = 1e-6, 1e-2
+
+PURSUIT_CONSTRAINTS: dict[str, Any] = {
+    **LowRankModel._parameter_constraints,
+    "sparsity": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+    "noise": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+    "center": [StrOptions({"median"}), None],
+}
+GRAPH_CONSTRAINTS: dict[str, Any] = {
+    "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+    "normalized": ["boolean"],
+}
 
 
-class RPCA(PursuitModel):
+class RPCA(LowRankModel):
     r"""Robust PCA by principal component pursuit: low rank + sparse (RPCA).
 
     Minimises :math:`\lVert L \rVert_* + \lambda \lVert S \rVert_1` subject to :math:`L + S = X`
     [1]_, where X may have missing entries. With ``noise``, the parts need not add up exactly:
-    :math:`\lVert X - L - S \rVert_F^2 / (2\mu)` is paid instead [2]_.
+    :math:`\lVert X - L - S \rVert_F^2 / (2\mu)` is added to the objective instead [2]_.
 
-    New rows are decomposed with the row space and the singular values of L held: a row l of
-    the low-rank part pays :math:`\lambda \lVert x - l \rVert_1 + \tfrac12 l^\top V \Sigma^{-1}
+    New rows are decomposed for the row space and the singular values of L: the low-rank part l
+    of a row x minimises :math:`\lambda \lVert x - l \rVert_1 + \tfrac12 l^\top V \Sigma^{-1}
     V^\top l`. That is what the nuclear norm amounts to for one row among those of the training
     data, so these get their training decomposition back.
 
     Parameters
     ----------
     n_components : int, float or None, default=None
-        Dimension of the subspace that is kept after the decomposition: a number, a share of
-        the variance of the low-rank part, or None for its rank.
+        Dimension of the subspace: a number, a share of the variance of the low-rank part, or
+        None for its rank.
     sparsity : float or 'auto', default='auto'
         Weight of the sparse part: raise it for fewer entries in ``sparse_`` and a higher rank,
-        lower it for the contrary. 'auto' is one over the root of the larger side, with the
-        number of observed entries a row or column has.
+        lower it for the contrary. 'auto' is one over the square root of the number of observed
+        entries in a row or column, whichever is longer, on average.
     noise : float or 'auto', default=0.0
         Standard deviation of dense noise, in the units of the data, which neither part has to
-        explain. 'auto' estimates it from the median absolute deviation of what is left.
+        explain. 'auto' estimates it from the median absolute deviation of the residuals.
     solver : {'admm', 'ialm', 'altproj'}, default='admm'
         'admm' reaches the optimum. 'ialm' (inexact augmented Lagrangian [3]_) is several times
         faster on data that are exactly low rank + sparse, but may stop short of the optimum on
         noisy data. 'altproj' (accelerated alternating projections [4]_) takes ``n_components``
-        as the rank of L; it is not convex, and stands more corruption where it works.
+        as the rank of L; it is not convex, tolerates more corruption where it works, and has no
+        warm start.
     center : {'median'} or None, default=None
         Subtract the median of each column first. Without it a constant shift of the data is
         part of the low-rank part, as one more direction.
     center_low_rank : bool, default=True
         Whether components are those of the low-rank part about its mean.
     tol : float, default=1e-6
-        Stop when what the two parts leave of the data is this small a share of them, or, if it
+        Stop when the residual of the two parts is this small a share of the data, or, if it
         falls slowly, when ``dual_gap_`` is as small.
     max_iter : int, default=1000
         Largest number of passes.
+    warm_start : bool, default=False
+        Whether `fit` starts from the result of the previous call, if that was for data of the
+        same shape.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective`` and ``change``. An
         exception raised in it ends the fit.
@@ -99,9 +122,11 @@ class RPCA(PursuitModel):
         Weight of the sparse part that was used.
     noise_ : float
         Standard deviation of the dense noise that was allowed for.
+    loss_ : EntryLoss
+        Loss of the residual entries, with all its parameters as numbers.
     dual_gap_ : float
-        By how much of itself the objective can at most be lowered still: a certificate. NaN
-        for ``solver='altproj'``, which has no objective.
+        By which share of itself the objective can at most still be lowered: a certificate. NaN
+        for ``solver='altproj'``, which minimises no objective.
     mean_ : ndarray of shape (n_features,)
         Mean of the rows of the low-rank part, or zero.
     components_ : ndarray of shape (n_components, n_features)
@@ -143,7 +168,7 @@ class RPCA(PursuitModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PursuitModel._parameter_constraints,
+        **PURSUIT_CONSTRAINTS,
         "solver": [StrOptions({"admm", "ialm", "altproj"})],
     }
 
@@ -158,7 +183,8 @@ class RPCA(PursuitModel):
         center_low_rank: bool = True,
         tol: float = 1e-6,
         max_iter: int = 1000,
-        callback: Watch | None = None,
+        warm_start: bool = False,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -169,50 +195,85 @@ class RPCA(PursuitModel):
         self.center_low_rank = center_low_rank
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.callback = callback
         self.verbose = verbose
 
+    def _fit(self, rows: Rows) -> Fit:
+        if self.solver == "altproj" and not isinstance(self.n_components, Integral):
+            raise ValueError(
+                f"solver='altproj' needs to know the rank, but n_components={self.n_components}: "
+                "set n_components to it, or use solver='admm'."
+            )
+        X = observed(rows, axes=(1, 0))
+        data, offset = _without_offset(X, self.center)
+        loss, noise = pursuit_loss(data, self.sparsity, self.noise)
+        if self.solver == "altproj":
+            result = alternating_projections(
+                data,
+                self._rank(rows),
+                tol=self.tol,
+                max_iter=self.max_iter,
+                floor=3 * noise,
+                callback=reporter(self),
+            )
+        else:
+            result = split(
+                data,
+                loss,
+                schedule=Balanced if self.solver == "admm" else Growing,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                callback=reporter(self),
+                start=self._start(X.shape),
+                multipliers=self.warm_start,
+            )
+        return _pursuit_fit(self, rows, X, offset, loss, noise, result)
 
-class RPCAG(PursuitModel):
+
+class RPCAG(LowRankModel):
     r"""Robust PCA on graphs: low rank + sparse, and neighbours alike (RPCAG).
 
     Minimises :math:`\lVert L \rVert_* + \lambda \lVert S \rVert_1 + \gamma\, \mathrm{tr}(L^\top
     \Phi L)` subject to :math:`L + S = X` [1]_, where :math:`\Phi` is the Laplacian of a graph of
-    the samples and X may have missing entries. New rows are tied to their nearest training
-    rows; a row of the training data keeps its own ties.
+    the samples and X may have missing entries. New rows are connected to their nearest training
+    rows; a row of the training data has its own edges.
 
     Parameters
     ----------
     n_components : int, float or None, default=None
-        Dimension of the subspace that is kept after the decomposition: a number, a share of
-        the variance of the low-rank part, or None for its rank.
+        Dimension of the subspace: a number, a share of the variance of the low-rank part, or
+        None for its rank.
     smoothness : float, default=1.0
         Weight of the graph, for data in units of their root mean square entry: raise it to make
         neighbours more alike.
     sparsity : float or 'auto', default='auto'
         Weight of the sparse part: raise it for fewer entries in ``sparse_`` and a higher rank,
-        lower it for the contrary. 'auto' is one over the root of the larger side, with the
-        number of observed entries a row or column has.
+        lower it for the contrary. 'auto' is one over the square root of the number of observed
+        entries in a row or column, whichever is longer, on average.
     noise : float or 'auto', default=0.0
         Standard deviation of dense noise, in the units of the data, which neither part has to
-        explain. 'auto' estimates it from the median absolute deviation of what is left.
+        explain. 'auto' estimates it from the median absolute deviation of the residuals.
     graph : sparse array of shape (n_samples, n_samples), default=None
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
     n_neighbors : int, default=10
         Neighbours of each vertex in a graph that is made here.
     normalized : bool, default=True
-        Whether to use normalised Laplacians.
+        Whether to use the normalised Laplacian.
     center : {'median'} or None, default=None
         Subtract the median of each column first. Without it a constant shift of the data is
         part of the low-rank part, as one more direction.
     center_low_rank : bool, default=True
         Whether components are those of the low-rank part about its mean.
     tol : float, default=1e-5
-        Stop when what the two parts leave of the data is this small a share of them, or, if it
+        Stop when the residual of the two parts is this small a share of the data, or, if it
         falls slowly, when ``dual_gap_`` is as small.
     max_iter : int, default=2000
         Largest number of passes.
+    warm_start : bool, default=False
+        Whether `fit` starts from the result of the previous call, if that was for data of the
+        same shape.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective`` and ``change``. An
         exception raised in it ends the fit.
@@ -234,14 +295,15 @@ class RPCAG(PursuitModel):
     smoothness_ : float
         Weight of the graph in the units of the data.
     graph_ : csr_array of shape (n_samples, n_samples)
-        Adjacency that was used; give it to another fit on the same rows.
+        Adjacency that was used; pass it to another fit of the same rows.
     sparsity_ : float
         Weight of the sparse part that was used.
     noise_ : float
         Standard deviation of the dense noise that was allowed for.
+    loss_ : EntryLoss
+        Loss of the residual entries, with all its parameters as numbers.
     dual_gap_ : float
-        By how much of itself the objective can at most be lowered still: a certificate. NaN
-        for ``solver='altproj'``, which has no objective.
+        By which share of itself the objective can at most still be lowered: a certificate.
     mean_ : ndarray of shape (n_features,)
         Mean of the rows of the low-rank part, or zero.
     components_ : ndarray of shape (n_components, n_features)
@@ -279,11 +341,10 @@ class RPCAG(PursuitModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PursuitModel._parameter_constraints,
+        **PURSUIT_CONSTRAINTS,
+        **GRAPH_CONSTRAINTS,
         "smoothness": [Interval(Real, 0, None, closed="left")],
         "graph": ["array-like", "sparse matrix", None],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "normalized": ["boolean"],
     }
 
     def __init__(
@@ -300,7 +361,8 @@ class RPCAG(PursuitModel):
         center_low_rank: bool = True,
         tol: float = 1e-5,
         max_iter: int = 2000,
-        callback: Watch | None = None,
+        warm_start: bool = False,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -314,22 +376,38 @@ class RPCAG(PursuitModel):
         self.center_low_rank = center_low_rank
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.callback = callback
         self.verbose = verbose
 
-    def _terms(self, X: Array) -> list[GraphSmoothness]:
-        scale = observed_scale(X)
-        self.smoothness_ = self._smoothness = self.smoothness / scale if scale > 0 else 0.0
-        self.graph_ = adjacency_of(self.graph, X, self.n_neighbors)
-        matrix = laplacian(self.graph_, normalized=self.normalized)
-        # A copy, for the user may go on working with the array.
-        self._ties = TrainingGraph(X.copy(), self.graph_, matrix, self.n_neighbors, self.normalized)
-        if self._smoothness == 0:
-            return []
-        return [GraphSmoothness(matrix, self._smoothness, spectral_norm(matrix))]
-
-
-STEP = "Stop when a step is this small a share of the point it leads to."
+    def _fit(self, rows: Rows) -> Fit:
+        X = observed(rows, axes=(1, 0))
+        data, offset = _without_offset(X, self.center)
+        scale = observed_scale(data)
+        weight = self.smoothness / scale if scale > 0 else 0.0
+        graph = adjacency_of(self.graph, data, self.n_neighbors)
+        matrix = laplacian(graph, normalized=self.normalized)
+        smoothness, training = None, None
+        if weight > 0:
+            smoothness = GraphSmoothness.of(matrix, weight)
+            # A copy, since the user may change the array afterwards.
+            stored = data.copy() if data is X else data
+            training = TrainingGraph(stored, graph, matrix, self.n_neighbors, self.normalized)
+        loss, noise = pursuit_loss(data, self.sparsity, self.noise, smoothness)
+        result = split(
+            data,
+            loss,
+            smoothness,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            callback=reporter(self),
+            start=self._start(X.shape),
+            multipliers=self.warm_start,
+        )
+        attributes = {"graph_": graph, "smoothness_": weight}
+        return _pursuit_fit(
+            self, rows, X, offset, loss, noise, result, training, weight, attributes
+        )
 
 
 class FRPCAG(LowRankModel):
@@ -340,41 +418,43 @@ class FRPCAG(LowRankModel):
     [1]_: U becomes low rank without any singular value being computed. X may have missing
     entries.
 
-    New rows are tied to their nearest training rows, whose low-rank parts are held, and solve
-    the same problem for themselves; a row of the training data keeps its own ties.
+    New rows are connected to their nearest training rows, whose low-rank parts are fixed, and
+    each solves the same problem; a row of the training data has its own edges.
 
     Parameters
     ----------
     n_components : int, float or None, default=None
-        Dimension of the subspace that is kept after the decomposition: a number, a share of
-        the variance of the low-rank part, or None for its rank.
+        Dimension of the subspace: a number, a share of the variance of the low-rank part, or
+        None for its rank.
     sample_smoothness : float, default=1.0
         Weight of the graph of the samples, for data in units of their root mean square entry,
         which is one after standardisation: raise it to make neighbouring samples more alike.
     feature_smoothness : float, default=1.0
         The same for the graph of the features.
-    loss : {'l1', 'l2', 'huber'} or loss, default='l1'
-        Loss of the residual entries. An object from `robustpca.parts.entry_losses` sets its
-        parameters.
+    loss : str or EntryLoss, default='l1'
+        Loss of the residual entries: a name in `robustpca.parts.ENTRY_LOSSES`, or such an object
+        with its parameters.
     standardize : bool, default=True
         Whether to give all features mean zero and variance one first, as the paper does; both
-        parts come back in the units of the data.
+        parts are returned in the units of the data.
     sample_graph : sparse array of shape (n_samples, n_samples), default=None
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
     feature_graph : sparse array of shape (n_features, n_features), default=None
-        The same for the features. For the pixels of images take
-        `robustpca.parts.graphs.grid_graph`.
+        The same for the features. For the pixels of images use `robustpca.parts.grid_graph`.
     n_neighbors : int, default=10
         Neighbours of each vertex in a graph that is made here.
     normalized : bool, default=True
-        Whether to use normalised Laplacians.
+        Whether to use the normalised Laplacian.
     center_low_rank : bool, default=True
         Whether components are those of the low-rank part about its mean.
     tol : float, default=1e-5
         Stop when a step is this small a share of the point it leads to.
     max_iter : int, default=500
         Largest number of passes.
+    warm_start : bool, default=False
+        Whether `fit` starts from the result of the previous call, if that was for data of the
+        same shape.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective`` and ``change``. An
         exception raised in it ends the fit.
@@ -394,11 +474,11 @@ class FRPCAG(LowRankModel):
     embedding_ : ndarray of shape (n_samples, n_components)
         Scores of the low-rank part of the training data.
     sample_smoothness_, feature_smoothness_ : float
-        Weights of the graphs in the units of the data that were solved for.
+        Weights of the graphs for the data after standardisation.
     sample_graph_, feature_graph_ : csr_array
-        Adjacencies that were used; give them to another fit on the same data.
-    loss_ : object
-        The loss with all its parameters as numbers.
+        Adjacencies that were used; pass them to another fit of the same data.
+    loss_ : EntryLoss
+        Loss of the residual entries, with all its parameters as numbers.
     mean_ : ndarray of shape (n_features,)
         Mean of the rows of the low-rank part, or zero.
     components_ : ndarray of shape (n_components, n_features)
@@ -436,16 +516,14 @@ class FRPCAG(LowRankModel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **LowRankModel._parameter_constraints,
+        **GRAPH_CONSTRAINTS,
         "sample_smoothness": [Interval(Real, 0, None, closed="left")],
         "feature_smoothness": [Interval(Real, 0, None, closed="left")],
-        "loss": [StrOptions(set(LOSSES)), HasMethods(["dual_map", "value", "scaled"])],
+        "loss": [StrOptions(set(ENTRY_LOSSES)), EntryLoss],
         "standardize": ["boolean"],
         "sample_graph": ["array-like", "sparse matrix", None],
         "feature_graph": ["array-like", "sparse matrix", None],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "normalized": ["boolean"],
     }
-    _rank_tol = 1e-2
 
     def __init__(
         self,
@@ -462,7 +540,8 @@ class FRPCAG(LowRankModel):
         center_low_rank: bool = True,
         tol: float = 1e-5,
         max_iter: int = 500,
-        callback: Watch | None = None,
+        warm_start: bool = False,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -477,161 +556,181 @@ class FRPCAG(LowRankModel):
         self.center_low_rank = center_low_rank
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.callback = callback
         self.verbose = verbose
 
-    def _fit_whole(self, rows: Rows, X: Array) -> None:
-        self._shift, self._scale = _column_units(X, self.standardize)
-        solved = self._units(X)
-        unit = observed_scale(solved) or 1.0
-        self.loss_ = named(self.loss, LOSSES, "loss").scaled(unit)
-        # The graphs weigh squares; this keeps their weight when the loss is of degree one.
-        factor = unit ** (self.loss_.degree - 2)
-        self.sample_smoothness_ = factor * self.sample_smoothness
-        self.feature_smoothness_ = factor * self.feature_smoothness
-        self.sample_graph_ = adjacency_of(self.sample_graph, solved, self.n_neighbors)
-        self.feature_graph_ = adjacency_of(
-            self.feature_graph, solved.T, self.n_neighbors, "features"
-        )
-        samples = laplacian(self.sample_graph_, normalized=self.normalized)
-        features = laplacian(self.feature_graph_, normalized=self.normalized)
-        self._feature_norm = spectral_norm(features)
-        problem = GraphDescent(
-            solved,
-            self.loss_,
+    def _fit(self, rows: Rows) -> Fit:
+        X = observed(rows, axes=(1, 0))
+        shift, scale = _column_units(X, self.standardize)
+        data = (X - shift) / scale if self.standardize else X
+        unit = observed_scale(data) or 1.0
+        loss: EntryLoss = named(self.loss, ENTRY_LOSSES, "loss").scaled(unit)
+        # The graphs weigh squares: in other units, a loss of degree one needs other weights.
+        factor = unit ** (loss.degree - 2)
+        sample_smoothness = factor * self.sample_smoothness
+        feature_smoothness = factor * self.feature_smoothness
+        sample_graph = adjacency_of(self.sample_graph, data, self.n_neighbors)
+        feature_graph = adjacency_of(self.feature_graph, data.T, self.n_neighbors, "features")
+        samples = laplacian(sample_graph, normalized=self.normalized)
+        features = laplacian(feature_graph, normalized=self.normalized)
+        feature_norm = eigenvalue_bound(features)
+        result = fista(
+            data,
+            loss,
             samples,
-            self.sample_smoothness_,
+            sample_smoothness,
             features,
-            self.feature_smoothness_,
-            sample_norm=spectral_norm(samples),
-            feature_norm=self._feature_norm,
-            start=self._warm[0] if self._warm else None,
+            feature_smoothness,
+            sample_norm=eigenvalue_bound(samples),
+            feature_norm=feature_norm,
+            start=self._start(X.shape),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            callback=reporter(self),
         )
-        announce = announcer(type(self).__name__, "pass", self.verbose, self.callback)
-        history: list[float] = []
-
-        def watch(info: Any) -> None:
-            history.append(info.objective)
-            announce(info)
-
-        result = fista(problem, tol=self.tol, max_iter=self.max_iter, watch=watch)
-        del problem
-        if self._warm is not None:
-            self._warm = [result.low_rank]
-        self._smooth, self._features = result.low_rank, features
-        # A copy, for the user may go on working with the array.
-        kept = solved if self.standardize else solved.copy()
-        self._ties = TrainingGraph(
-            kept, self.sample_graph_, samples, self.n_neighbors, self.normalized
+        # A copy, since the user may change the array afterwards.
+        stored = data.copy() if data is X else data
+        decomposition = GraphDecomposition(
+            result.low_rank,
+            shift,
+            scale,
+            loss,
+            TrainingGraph(stored, sample_graph, samples, self.n_neighbors, self.normalized),
+            sample_smoothness,
+            feature_smoothness,
+            features,
+            feature_norm,
         )
-        self.objective_ = np.array([result.objective[0], *history])
-        self.n_iter_, self.converged_ = result.n_iter, result.converged
-        self._change = result.change
-        self._settle(rows, X)
+        mean, values, directions = decomposition.principal_axes(self.center_low_rank)
+        rank = significant(values, GRAPH_RANK_TOL)
+        return Fit(
+            attributes={
+                "_decomposition": decomposition,
+                "rank_": rank,
+                "density_": decomposition.density,
+                "loss_": loss,
+                "sample_graph_": sample_graph,
+                "feature_graph_": feature_graph,
+                "sample_smoothness_": sample_smoothness,
+                "feature_smoothness_": feature_smoothness,
+            },
+            subspace=self._subspace(rows, X, decomposition, mean, values, directions, rank),
+            ending=result,
+            warnings=(*self._advice(decomposition, rank), *unconverged(self, result)),
+        )
 
-    def _units(self, X: Array) -> Array:
-        """The data as they are solved for."""
-        return (X - self._shift) / self._scale if self.standardize else X
-
-    def _settle(self, rows: Rows, X: Array) -> None:
-        """Principal axes of the smooth part, in the units of the data."""
-        smooth = ArrayRows(self._smooth)
-        n, d = X.shape
-        middle = self._smooth.mean(axis=0, dtype=np.float64)
-        if not self.center_low_rank:
-            middle = -self._shift.astype(np.float64) / self._scale
-        if n >= d:
-            gram = smooth.centred(middle).sum("weighted_gram")[1]
-            gram *= np.outer(self._scale, self._scale)
-            squares, axes = np.linalg.eigh(gram)
-            values, directions = np.sqrt(np.maximum(squares[::-1], 0.0)), axes.T[::-1]
+    def _advice(self, decomposition: GraphDecomposition, rank: int) -> tuple[Warning, ...]:
+        """What to change if the decomposition is trivial."""
+        if decomposition.density == 0 and decomposition.loss.threshold == 0:
+            found = "sparse_ is all zero and low_rank_ is the data"
+        elif rank == min(decomposition.smooth.shape) > 1:
+            found = f"low_rank_ has full rank {rank}"
         else:
-            centred = (self._smooth - middle) * self._scale
-            _, values, directions = np.linalg.svd(centred, full_matrices=False)
-        mean = middle * self._scale + self._shift
-        places = row_tiles(X)
-        n_sparse = sum(self._n_wrong(place) for place in places)
-        n_observed = sum(np.count_nonzero(~np.isnan(X[place])) for place in places)
-        self.density_ = float(n_sparse / n_observed)
-        self.rank_ = int(np.count_nonzero(values > self._rank_tol * values[0]))
-        self._finish(rows, X, mean, values, directions)
-        self._warn(X)
-
-    @property
-    def low_rank_(self) -> Array:
-        """Low-rank part of the training data."""
-        return self._smooth * self._scale + self._shift
-
-    @property
-    def sparse_(self) -> Any:
-        """Sparse part of the training data."""
-        tiles = (self._sparse_units(place) * self._scale for place in row_tiles(self._smooth))
-        if self.density_ > DENSE_SHARE:
-            return np.vstack(list(tiles))
-        parts = [sparse.csr_array(tile) for tile in tiles]
-        return sparse.csr_array(sparse.vstack(parts, format="csr"))
-
-    def _sparse_units(self, place: slice) -> Array:
-        error, rounding = self._errors(place)
-        return soft_beyond(np.where(np.abs(error) > rounding, error, 0), self.loss_.knee)
-
-    def _errors(self, place: slice) -> tuple[Array, Array]:
-        """Errors of some rows, and how large they may be for nothing to be wrong there.
-
-        Such entries were found again but for the last digits of their row.
-        """
-        X, U = self._ties.X[place], self._smooth[place]
-        ends = [
-            np.fmax.reduce(X, axis=1),
-            -np.fmin.reduce(X, axis=1),
-            U.max(axis=1),
-            -U.min(axis=1),
-        ]
-        return X - U, 32 * np.finfo(U.dtype).eps * np.maximum.reduce(ends)[:, None]
-
-    def _n_wrong(self, place: slice) -> int:
-        error, rounding = self._errors(place)
-        return int(np.count_nonzero(np.abs(error) > np.maximum(rounding, self.loss_.knee)))
-
-    def _sparse_rows(self, X: Array, low_rank: Array) -> Array:
-        error = super()._sparse_rows(X, low_rank) / self._scale
-        return soft_beyond(error, self.loss_.knee) * self._scale
-
-    def _training_tiles(self) -> Iterator[Array]:
-        places = row_tiles(self._smooth)
-        return (self._smooth[place] * self._scale + self._shift for place in places)
-
-    def _low_rank_rows(self, X: Array) -> Array:
-        solved = self._units(X)
-        diagonal, ties = self._ties.ties(solved)
-        samples, features = 2 * self.sample_smoothness_, 2 * self.feature_smoothness_
-        smooth = smooth_rows(
-            solved,
-            self.loss_,
-            samples * diagonal,
-            samples * (ties @ self._smooth),
-            features * self._features,
-            features * self._feature_norm,
+            return ()
+        return (
+            UserWarning(
+                f"FRPCAG: {found}. Raise sample_smoothness={self.sample_smoothness:.3g} or "
+                f"feature_smoothness={self.feature_smoothness:.3g}, and see smoothness_path."
+            ),
         )
-        return (smooth * self._scale + self._shift).astype(X.dtype)
 
-    def _warn(self, X: Array) -> None:
-        advice = None
-        if self.density_ == 0 and self.loss_.knee == 0:
-            advice = "sparse_ is all zero and low_rank_ is the data"
-        elif self.rank_ == min(X.shape) and self.rank_ > 1:
-            advice = f"low_rank_ has full rank {self.rank_}"
-        if advice is not None:
-            warnings.warn(
-                f"FRPCAG: {advice}. Raise sample_smoothness={self.sample_smoothness:.3g} or "
-                f"feature_smoothness={self.feature_smoothness:.3g}, and see smoothness_path.",
-                UserWarning,
-                stacklevel=7,
-            )
+
+def _without_offset(X: Array, center: str | None) -> tuple[Array, Array]:
+    """The data without the medians of the columns if wanted, and what was subtracted."""
+    offset = np.nanmedian(X, axis=0) if center == "median" else np.zeros(X.shape[1])
+    offset = offset.astype(X.dtype)
+    return (X - offset if offset.any() else X), offset
+
+
+def _pursuit_fit(
+    model: RPCA | RPCAG,
+    rows: Rows,
+    X: Array,
+    offset: Array,
+    loss: EntryLoss,
+    noise: float,
+    result: Split,
+    graph: TrainingGraph | None = None,
+    smoothness: float = 0.0,
+    attributes: dict[str, Any] | None = None,
+) -> Fit:
+    """The fit that follows from both parts: principal axes, and the problem of new rows."""
+    found = result.low_rank.astype(np.float64)
+    left, right = found.left, found.right
+    middle = left.mean(axis=0) if model.center_low_rank else np.zeros(left.shape[1])
+    centred = left - middle
+    squares, rotation = np.linalg.eigh(centred.T @ centred)
+    values, rotation = np.sqrt(np.maximum(squares[::-1], 0.0)), rotation.T[::-1]
+    mean = middle @ right
+    rank = significant(found.values, NUCLEAR_RANK_TOL)
+    n_directions = significant(values, NUCLEAR_RANK_TOL)
+    problem = RowProblem.of(
+        LowRank(left[:, :rank], right[:rank], found.values[:rank]),
+        mean,
+        rotation[:n_directions] @ right,
+        loss,
+        result.row_penalty,
+    )
+    decomposition = NuclearDecomposition(
+        result.low_rank, result.sparse, offset, problem, graph, smoothness, result.start()
+    )
+    density = result.n_sparse / int(np.count_nonzero(~np.isnan(X)))
+    return Fit(
+        attributes={
+            "_decomposition": decomposition,
+            "rank_": rank,
+            "density_": density,
+            "loss_": loss,
+            "sparsity_": loss.weight,
+            "noise_": noise,
+            "dual_gap_": result.gap,
+            **(attributes or {}),
+        },
+        subspace=model._subspace(
+            rows, X, decomposition, mean + offset, values, rotation @ right, n_directions
+        ),
+        ending=result,
+        warnings=(
+            *_pursuit_advice(model, rank, density, noise, loss.weight, min(X.shape)),
+            *unconverged(model, result),
+        ),
+    )
+
+
+def _pursuit_advice(
+    model: RPCA | RPCAG, rank: int, density: float, noise: float, sparsity: float, short: int
+) -> tuple[Warning, ...]:
+    """What to change if the decomposition is trivial."""
+    if getattr(model, "solver", "admm") == "altproj":
+        if not ((density == 0 and rank > 0) or rank == short > 1):
+            return ()
+        advice = (
+            f"low_rank_ has rank {rank} and sparse_ a density of {density:.3g}. Lower "
+            f"n_components={model.n_components}."
+        )
+    elif density == 0 and rank > 0 and noise == 0:
+        advice = (
+            f"sparse_ is all zero and low_rank_ is the data: sparsity={sparsity:.3g} is too high "
+            "for them. Lower it, and see sparsity_path."
+        )
+    elif rank == 0 and density > 0:
+        advice = (
+            f"low_rank_ is zero and sparse_ is the data: sparsity={sparsity:.3g} is too low for "
+            "them. Raise it, and see sparsity_path."
+        )
+    elif rank == short > 1:
+        advice = (
+            f"low_rank_ has full rank {rank}. Lower sparsity={sparsity:.3g}, or set noise='auto' "
+            "if the entries carry dense noise."
+        )
+    else:
+        return ()
+    return (UserWarning(f"{type(model).__name__}: {advice}"),)
 
 
 def _column_units(X: Array, standardize: bool) -> tuple[Array, Array]:
-    """Mean and deviation of the columns; a constant column keeps its units."""
+    """What to subtract from the columns and to divide them by; a constant one is not divided."""
     if not standardize:
         return np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
     shift = np.nanmean(X, axis=0, dtype=np.float64)

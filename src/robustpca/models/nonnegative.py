@@ -1,6 +1,6 @@
 """Non-negative factors that are smooth on a graph of the samples."""
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,12 +11,13 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustpca.engine.linalg import Array
+from robustpca.engine.progress import Callback
 from robustpca.engine.threads import one_blas_thread
-from robustpca.models.base import announcer, given_codes, warn_unconverged
+from robustpca.models.base import Fit, given_codes, reporter, store, unconverged
+from robustpca.models.graph import GraphModel
 from robustpca.models.params import Interval, StrOptions, fit_context
 from robustpca.parts.graphs import adjacency_of, laplacian
 from robustpca.solvers.multiplicative import nonnegative_factors
-from robustpca.solvers.reweighting import Watch
 
 __all__ = ["GNMF"]
 
@@ -36,14 +37,14 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     n_components : int or None, default=None
-        Number of components; None for the smaller side of the data.
+        Number of components; None for the largest possible.
     smoothness : float, default=1.0
         Weight of the graph: raise it to make codes of neighbours more alike.
     graph : sparse array of shape (n_samples, n_samples), default=None
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
     n_neighbors : int, default=10
-        Neighbours of each sample in a graph that is made here.
+        Neighbours of each vertex in a graph that is made here.
     normalized : bool, default=False
         Whether to use the normalised Laplacian.
     scale : {'unit', 'free'}, default='unit'
@@ -72,7 +73,7 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_components_ : int
         Number of components.
     graph_ : csr_array of shape (n_samples, n_samples)
-        Adjacency that was used.
+        Adjacency that was used; give it to another fit on the same rows.
     objective_ : ndarray
         Objective at the start and after each pass; with ``scale="free"`` before the basis was
         brought to unit length.
@@ -97,18 +98,11 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        **GraphModel._parameter_constraints,
         "smoothness": [Interval(Real, 0, None, closed="left")],
-        "graph": ["array-like", "sparse matrix", None],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "normalized": ["boolean"],
         "scale": [StrOptions({"unit", "free"})],
         "init": [StrOptions({"nndsvda", "random"})],
         "random_state": ["random_state"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "callback": [callable, None],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -124,7 +118,7 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         random_state: Any = 0,
         tol: float = 1e-4,
         max_iter: int = 1000,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -157,45 +151,60 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             The fitted model.
         """
         X = self._checked(X, reset=True)
-        largest = min(X.shape)
-        count = largest if self.n_components is None else int(self.n_components)
-        if count > largest:
-            raise ValueError(
-                f"n_components={count} is more than the data can give: X has shape {X.shape}, so "
-                f"choose at most {largest}."
-            )
-        # A fit that is interrupted must not leave half of it in the place of an older one.
+        # A fit that is interrupted must not leave a mixture of itself and an older one.
         self.__dict__.pop("components_", None)
-        self.graph_ = adjacency_of(self._given(X), X, self.n_neighbors)
-        matrix = laplacian(self.graph_, normalized=self.normalized).astype(np.float64)
-        exact = X.astype(np.float64)
         with one_blas_thread:
-            codes, basis = _unit_basis(*self._start(exact, count))
-            result = nonnegative_factors(
-                exact,
-                matrix,
-                self.smoothness,
-                codes,
-                basis,
-                free=self.scale == "free",
-                tol=self.tol,
-                max_iter=self.max_iter,
-                watch=announcer("GNMF", "pass", self.verbose, self.callback),
+            fit = self._fit(X)
+        return store(self, fit)
+
+    def _fit(self, X: Any) -> Fit:
+        largest = min(X.shape)
+        n_components = largest if self.n_components is None else int(self.n_components)
+        if n_components > largest:
+            raise ValueError(
+                f"n_components={n_components} is more than the data can give: X has shape "
+                f"{X.shape}, so choose at most {largest}."
             )
+        graph = self.graph
+        if graph is None and sparse.issparse(X):
+            graph = kneighbors_graph(X, min(self.n_neighbors, X.shape[0] - 1), mode="distance")
+        graph = adjacency_of(graph, X, self.n_neighbors)
+        start = NMF(
+            n_components,
+            init=self.init,
+            solver="mu",
+            max_iter=1,
+            tol=0,
+            random_state=self.random_state,
+        )
+        exact = X.astype(np.float64)
+        # Some of the start is filled with the mean, which has other units than a factor.
+        unit = exact.mean() or 1.0
+        codes, basis = _unit_basis(start.fit_transform(exact / unit) * unit, start.components_)
+        result = nonnegative_factors(
+            exact,
+            laplacian(graph, normalized=self.normalized).astype(np.float64),
+            self.smoothness,
+            codes,
+            basis,
+            free=self.scale == "free",
+            tol=self.tol,
+            max_iter=self.max_iter,
+            callback=reporter(self),
+        )
         codes, basis = _unit_basis(result.codes, result.basis)
-        self.components_ = np.ascontiguousarray(basis, X.dtype)
-        self.embedding_ = np.ascontiguousarray(codes, X.dtype)
-        self.n_components_ = count
-        self.objective_, self.n_iter_ = result.objective, result.n_iter
-        self.converged_ = result.converged
-        if not self.converged_:
-            warn_unconverged("GNMF", "passes", result.change, self)
-        return self
+        attributes = {
+            "components_": np.ascontiguousarray(basis, X.dtype),
+            "embedding_": np.ascontiguousarray(codes, X.dtype),
+            "n_components_": n_components,
+            "graph_": graph,
+        }
+        return Fit(attributes, None, result, unconverged(self, result))
 
     def transform(self, X: Any) -> Array:
-        """Codes of the rows of ``X`` by non-negative least squares with the basis held.
+        """Codes of the rows of ``X`` by non-negative least squares with a fixed basis.
 
-        They do not know the graph, so those of the training rows are not ``embedding_``.
+        They do not use the graph, so those of the training rows are not ``embedding_``.
 
         Parameters
         ----------
@@ -209,7 +218,7 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = self._checked(X, reset=False)
-        # A rotation that makes the problem of each row as small as the number of components.
+        # A rotation makes the problem of each row as small as the number of components.
         turn, small = linalg.qr(self.components_.T.astype(np.float64), mode="economic")
         codes = [optimize.nnls(small, row)[0] for row in X.astype(np.float64) @ turn]
         return np.array(codes, self.components_.dtype)
@@ -245,25 +254,6 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 "all must be 0 or more. Shift the features that have them, or use MMF."
             )
         return X
-
-    def _given(self, X: Any) -> Any:
-        """The graph of the user; neighbours of sparse rows are found by scikit-learn."""
-        if self.graph is not None or not sparse.issparse(X):
-            return self.graph
-        return kneighbors_graph(X, min(self.n_neighbors, X.shape[0] - 1), mode="distance")
-
-    def _start(self, X: Any, count: int) -> tuple[Array, Array]:
-        start = NMF(
-            count,
-            init=self.init,
-            solver="mu",
-            max_iter=1,
-            tol=0,
-            random_state=self.random_state,
-        )
-        # Some of the start is filled with the mean, which has other units than a factor.
-        unit = X.mean() or 1.0
-        return start.fit_transform(X / unit) * unit, start.components_
 
     @property
     def _n_features_out(self) -> int:

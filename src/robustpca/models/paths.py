@@ -1,7 +1,8 @@
-"""Which way to turn the knob: a decomposition for each of a row of values, judged by itself.
+"""Choice of weights: a decomposition for each of several values, compared on hidden entries.
 
-Some of the entries are hidden from the fits, as if they were missing; how well the low-rank
-part foretells them is the measure. It leaves out the worst, since hidden entries may be wrong.
+Some of the entries are hidden from the fits, as if they were missing; the error of the low-rank
+part at these entries is the measure. It leaves out the largest errors, since hidden entries may
+be wrong.
 """
 
 import warnings
@@ -15,15 +16,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 
 from robustpca.engine.linalg import Array
-from robustpca.models.decomposition import LowRankModel
 from robustpca.models.lowrank import FRPCAG, RPCA
+from robustpca.models.lowrank_base import LowRankModel
 
 __all__ = ["Path", "smoothness_path", "sparsity_path"]
 
 
 @dataclass(frozen=True)
 class Path:
-    """What came out along a row of values; prints as a table.
+    """Results for several values of a parameter; prints as a table.
 
     Attributes
     ----------
@@ -37,9 +38,9 @@ class Path:
         Mean distance of the low-rank part to hidden entries, the worst fifth left out, over
         that of the median of the data.
     uncertainty : ndarray
-        Standard error of each ``error``, since only so many entries were hidden.
+        Standard error of each ``error``, from the number of hidden entries.
     n_iter : ndarray
-        Passes; few, since each fit starts where the last one ended.
+        Passes of each fit, which starts where the previous one ended.
     """
 
     parameters: tuple[str, ...]
@@ -86,7 +87,7 @@ def sparsity_path(
     hidden: float = 0.05,
     random_state: Any = 0,
 ) -> Path:
-    """Try several weights of the sparse part, each fit starting from the one before.
+    """Fit with several weights of the sparse part, each time starting from the last result.
 
     Parameters
     ----------
@@ -99,7 +100,7 @@ def sparsity_path(
     hidden : float, default=0.05
         Share of the entries to hide.
     random_state : int, RandomState instance or None, default=0
-        Draws the hidden entries.
+        Determines the hidden entries.
 
     Returns
     -------
@@ -138,7 +139,7 @@ def smoothness_path(
     hidden: float = 0.05,
     random_state: Any = 0,
 ) -> Path:
-    """Try several weights of the graphs, each fit starting from the one before.
+    """Fit with several weights of the graphs, each time starting from the last result.
 
     Parameters
     ----------
@@ -151,7 +152,7 @@ def smoothness_path(
     hidden : float, default=0.05
         Share of the entries to hide.
     random_state : int, RandomState instance or None, default=0
-        Draws the hidden entries.
+        Determines the hidden entries.
 
     Returns
     -------
@@ -191,52 +192,49 @@ def _path(
     if values.ndim != 1 or not len(values):
         raise ValueError(f"{names[0]}={values.tolist()} must be a list of values to try.")
     chosen = _hidden_entries(X, hidden, check_random_state(random_state))
-    seen = X.copy()
-    seen[chosen] = np.nan
+    training = X.copy()
+    training[chosen] = np.nan
     truth = X[chosen]
-    unit = _typical(truth - np.nanmedian(X))[0] or 1.0
+    unit = _trimmed_mean(truth - np.nanmedian(X))[0] or 1.0
     rows: list[tuple[Any, ...]] = []
-    warm: list[Array] | None = []
+    fitted = clone(model).set_params(warm_start=True)
     with warnings.catch_warnings():
-        # What the warnings would say of single values is what the path is there to show.
+        # The warnings about single values say what the path shows.
         warnings.simplefilter("ignore", UserWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
         for value in values:
-            fitted = clone(model).set_params(**dict.fromkeys(names, float(value)))
-            fitted._warm = warm
-            fitted.fit(seen)
-            warm = fitted._warm
-            error, spread = _typical(fitted.low_rank_[chosen] - truth)
+            fitted.set_params(**dict.fromkeys(names, float(value))).fit(training)
+            error, spread = _trimmed_mean(fitted.low_rank_[chosen] - truth)
             found = (fitted.rank_, fitted.density_, error / unit, spread / unit, fitted.n_iter_)
             rows.append(found)
     return Path(names, values, *(np.array(column) for column in zip(*rows, strict=True)))
 
 
-def _typical(errors: Array) -> tuple[float, float]:
+def _trimmed_mean(errors: Array) -> tuple[float, float]:
     """Mean size without the largest fifth, among which are the wrong entries; its deviation."""
     sizes = np.sort(np.abs(errors))
-    kept = max(1, int(0.8 * len(sizes)))
-    # A mean that leaves out the largest varies as that of sizes cut at the largest that is kept.
-    cut = np.minimum(sizes, sizes[kept - 1])
-    return float(sizes[:kept].mean()), float(cut.std() / (kept / np.sqrt(len(sizes))))
+    count = max(1, int(0.8 * len(sizes)))
+    # A trimmed mean varies like the mean of sizes that are clipped at the same quantile.
+    clipped = np.minimum(sizes, sizes[count - 1])
+    return float(sizes[:count].mean()), float(clipped.std() / (count / np.sqrt(len(sizes))))
 
 
 def _hidden_entries(X: Array, share: float, rng: Any) -> tuple[Array, Array]:
-    """Observed entries to hide; of no row and no column all of them."""
+    """Observed entries to hide, such that no row and no column loses all of its entries."""
     if not 0 < share < 1:
         raise ValueError(f"hidden={share} must be a share of the entries between 0 and 1.")
     rows, columns = np.nonzero(~np.isnan(X))
     order = rng.permutation(len(rows))[: max(1, int(share * len(rows)))]
     in_row, in_column = np.bincount(rows), np.bincount(columns)
-    keep = []
+    hidden = []
     for entry in order:
         i, j = rows[entry], columns[entry]
         if in_row[i] > 1 and in_column[j] > 1:
             in_row[i] -= 1
             in_column[j] -= 1
-            keep.append(entry)
-    if not keep:
+            hidden.append(entry)
+    if not hidden:
         raise ValueError(
             f"No entry of X, of shape {X.shape}, can be hidden without emptying its row or column."
         )
-    return rows[keep], columns[keep]
+    return rows[hidden], columns[hidden]

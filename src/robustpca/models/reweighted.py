@@ -1,15 +1,16 @@
 """Reweighted PCA: one loop, `solvers.reweighting.reweight`; a loss and a weighting per method."""
 
-import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from robustpca.engine.progress import Callback
 from robustpca.engine.rows import Rows
-from robustpca.models.base import SubspaceModel, announcer
-from robustpca.models.params import HasMethods, Interval, StrOptions
+from robustpca.models.base import Fit, Subspace, SubspaceModel, reporter, unconverged
+from robustpca.models.params import Interval, StrOptions
 from robustpca.parts.centers import CENTERS
 from robustpca.parts.losses import (
     LOSSES,
@@ -21,7 +22,6 @@ from robustpca.parts.losses import (
     SquaredLoss,
     named,
 )
-from robustpca.parts.starts import trusted_half
 from robustpca.parts.weightings import (
     WEIGHTINGS,
     AdaptiveNeighbors,
@@ -29,7 +29,11 @@ from robustpca.parts.weightings import (
     Uniform,
     Weighting,
 )
-from robustpca.solvers.reweighting import Reweighting, SubspaceFit, VectorModel, Watch, reweight
+from robustpca.solvers.reweighting import (
+    ReweightedSubspace,
+    reweighted_subspace,
+)
+from robustpca.solvers.weighted_pca import WeightedPCA
 
 __all__ = ["EPCA", "PCAAN", "PCAOM", "R1PCA", "ReweightedPCA"]
 
@@ -44,10 +48,9 @@ class ReweightedModel(SubspaceModel):
     }
 
     init: str
-    random_state: Any
+    random_state: Any = 0
     loss: Any
     weighting: Any
-    loss_: Any
 
     def _parts(self) -> tuple[Loss, Weighting]:
         """The loss and the weighting of the method: its parameters, unless it fixes them."""
@@ -57,61 +60,56 @@ class ReweightedModel(SubspaceModel):
         )
 
     def _model(self, rows: Rows, init: str) -> Any:
-        """A `SubspaceFit` of the rows with equal weights."""
+        """The subspace that fits the rows with equal weights: a `SubspaceEstimate`."""
         raise NotImplementedError
 
-    def _fit(self, rows: Rows) -> None:
+    def _own_attributes(self, model: Any, result: ReweightedSubspace) -> dict[str, Any]:
+        """Fitted attributes that only this method has."""
+        return {}
+
+    def _fit(self, rows: Rows) -> Fit:
         loss, weighting = self._parts()
         init = self.init
         if init == "auto":
             init = "robust" if loss.drops or weighting.drops else "pca"
         model = self._model(rows, init)
-        self._start(model, init, exact=loss.by_start)
-        self.loss_ = loss.tuned(model.residuals(), model.floor)
-        self._finish(rows, model, self._run(model, weighting))
-
-    def _start(self, model: SubspaceFit, init: str, exact: bool) -> None:
-        if init == "pca":
-            return
-        rng = check_random_state(self.random_state)
-        coordinates, outside = model.coordinates()
-        if init == "robust":
-            weights = trusted_half(coordinates, outside, rng)
-        else:
-            weights = rng.uniform(size=len(outside))
-        model.fit(weights)
-        if exact:
-            model.settle(weights)
-
-    def _run(self, model: SubspaceFit, weighting: Weighting) -> Reweighting:
-        return reweight(
+        result = reweighted_subspace(
             model,
-            self.loss_,
+            loss,
             weighting,
+            init=init,
+            rng=check_random_state(self.random_state),
+            share=share_of_variance(self.n_components),
             tol=self.tol,
             max_iter=self.max_iter,
-            watch=announcer(type(self).__name__, "pass", self.verbose, self.callback),
+            callback=reporter(self),
         )
-
-    def _finish(self, rows: Rows, model: SubspaceFit, result: Reweighting) -> None:
-        mean, components = model.subspace()
-        variances, total = model.variances()
-        self._keep(
+        subspace = Subspace.of(
             rows,
-            mean,
-            components,
+            result.mean,
+            result.components,
             residuals=result.residuals,
             sample_weights=result.fitted_with,
-            variances=variances,
-            total=total,
-            floor=model.floor,
+            variances=result.variances,
+            total=result.total,
+            floor=result.floor,
         )
-        step = result.step
-        self.sample_weights_ = result.weights / result.weights.sum()
-        self.weights_ = self.sample_weights_ if step.weights is None else step.weights
-        self.n_active_ = int(np.count_nonzero(self.weights_))
-        self.objective_, self.n_iter_ = result.objective, result.n_iter
-        self.converged_, self._change = result.converged, result.change
+        share = result.weights / result.weights.sum()
+        weights = share if result.step.weights is None else result.step.weights
+        attributes = {
+            "sample_weights_": share,
+            "weights_": weights,
+            "n_active_": int(np.count_nonzero(weights)),
+            "loss_": result.loss,
+            **self._own_attributes(model, result),
+        }
+        return Fit(attributes, subspace, result, unconverged(self, result))
+
+
+def share_of_variance(n_components: Any) -> float | None:
+    """``n_components`` if it is a share of the variance and not a number of components."""
+    is_share = isinstance(n_components, Real) and not isinstance(n_components, Integral)
+    return float(n_components) if is_share else None
 
 
 class ReweightedPCA(ReweightedModel):
@@ -126,10 +124,12 @@ class ReweightedPCA(ReweightedModel):
     n_components : int, float or None, default=None
         Dimension of the subspace; a float in (0, 1) for the smallest one that holds this share
         of the weighted variance; None for the largest possible.
-    loss : {'squared', 'l21', 'huber', 'cauchy', 'sigma', 'capped'} or loss, default='l21'
-        Loss of the squared residual. An object from `robustpca.parts.losses` sets its parameters.
-    weighting : {'uniform', 'adaptive', 'corobust'} or weighting, default='uniform'
-        Weights of the samples. An object from `robustpca.parts.weightings` sets their parameters.
+    loss : str or Loss, default='l21'
+        Loss of the squared residual: a name in `robustpca.parts.LOSSES`, or such an object with its
+        parameters.
+    weighting : str or Weighting, default='uniform'
+        Weights of the samples: a name in `robustpca.parts.WEIGHTINGS`, or such an object with its
+        parameters.
     center : str, default='weighted'
         The centre: 'weighted' for the weighted mean, fitted along, or one that is found first
         and held: 'mean', 'median', 'trimmed_mean', 'geometric_median', 'medoid', 'zero'.
@@ -199,8 +199,8 @@ class ReweightedPCA(ReweightedModel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **ReweightedModel._parameter_constraints,
-        "loss": [StrOptions(set(LOSSES)), HasMethods(["values", "weights", "tuned"])],
-        "weighting": [StrOptions(set(WEIGHTINGS)), HasMethods(["solve", "frozen"])],
+        "loss": [StrOptions(set(LOSSES)), Loss],
+        "weighting": [StrOptions(set(WEIGHTINGS)), Weighting],
         "center": [StrOptions({"weighted", *CENTERS})],
         "solver": [StrOptions({"eig", "power"})],
     }
@@ -220,7 +220,7 @@ class ReweightedPCA(ReweightedModel):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -235,38 +235,16 @@ class ReweightedPCA(ReweightedModel):
         self.callback = callback
         self.verbose = verbose
 
-    @property
-    def _by_share(self) -> bool:
-        return isinstance(self.n_components, Real) and not isinstance(self.n_components, Integral)
-
-    def _model(self, rows: Rows, init: str) -> VectorModel:
-        return VectorModel(
+    def _model(self, rows: Rows, init: str) -> WeightedPCA:
+        by_share = share_of_variance(self.n_components) is not None
+        return WeightedPCA(
             rows,
-            1 if self._by_share else self._rank(rows),
+            1 if by_share else self._rank(rows),
             center=None if self.center == "weighted" else CENTERS[self.center](rows),
-            full=self._by_share,
+            full=by_share,
             power=self.solver == "power",
             rough=init != "pca",
         )
-
-    def _start(self, model: Any, init: str, exact: bool) -> None:
-        super()._start(model, init, exact)
-        if self._by_share:
-            model.n_components = model.rank_for(self.n_components)
-
-    def _run(self, model: Any, weighting: Weighting) -> Reweighting:
-        result = super()._run(model, weighting)
-        # A share of the variance is a share of the weighted one, which the weights decide.
-        tried: set[int] = set()
-        while self._by_share and model.n_components not in tried:
-            tried.add(model.n_components)
-            wanted = model.rank_for(self.n_components)
-            # Two ranks may each ask for the other; the larger one then holds the share.
-            wanted = max(wanted, model.n_components) if wanted in tried else wanted
-            if wanted != model.n_components:
-                model.n_components = wanted
-                result = super()._run(model, weighting)
-        return result
 
 
 class PCAOM(ReweightedPCA):
@@ -347,7 +325,7 @@ class PCAOM(ReweightedPCA):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -380,7 +358,7 @@ class R1PCA(ReweightedPCA):
         the median at the start. Lower it to trust fewer samples.
     center : str, default='mean'
         The centre: 'mean', 'median', 'trimmed_mean', 'geometric_median', 'medoid' or 'zero'.
-        The mean is the paper's; the geometric median stands up to outliers.
+        The mean is the paper's; the geometric median resists outliers.
     solver : {'eig', 'power'}, default='eig'
         Find the best subspace in each pass, or take one step of orthogonal iteration as the
         paper does.
@@ -462,7 +440,7 @@ class R1PCA(ReweightedPCA):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -495,7 +473,7 @@ class PCAAN(ReweightedPCA):
     start even those that lie together far away.
 
     With ``n_active``, :math:`\gamma` is chosen anew in each pass, so the objective may rise, and
-    ``tol`` bounds the largest change of a weight instead. If the weights have not settled after
+    ``tol`` bounds the largest change of a weight instead. If the weights have not converged after
     a quarter of ``max_iter`` passes, :math:`\gamma` is frozen; the objective only falls from
     there, and ten times ``tol`` bounds its relative decrease.
 
@@ -506,7 +484,7 @@ class PCAAN(ReweightedPCA):
         of the weighted variance; None for the largest possible.
     n_active : int or float, default=0.75
         How many samples may weigh, as a number or as a share. Keep it at or below the number of
-        clean samples: lower it (0.5) when nobody knows how many these are, raise it towards 1
+        clean samples: lower it (0.5) when their number is unknown, raise it towards 1
         when few samples are bad.
     gamma : float, default=None
         A fixed regulariser instead of ``n_active``; it scales with the square of the data.
@@ -593,7 +571,7 @@ class PCAAN(ReweightedPCA):
         random_state: Any = 0,
         tol: float = 1e-8,
         max_iter: int = 200,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -609,16 +587,20 @@ class PCAAN(ReweightedPCA):
     def _parts(self) -> tuple[Loss, Weighting]:
         return SquaredLoss(), AdaptiveNeighbors(self.n_active, self.gamma)
 
-    def _finish(self, rows: Rows, model: SubspaceFit, result: Reweighting) -> None:
-        super()._finish(rows, model, result)
-        self.gamma_ = result.step.gamma
-        if self.n_active_ <= self.n_components_ and self.n_components is not None:
-            warnings.warn(
-                f"Only {self.n_active_} samples are active, too few to fix "
-                f"{self.n_components_} components: raise n_active or lower n_components.",
-                UserWarning,
-                stacklevel=5,
-            )
+    def _own_attributes(self, model: Any, result: ReweightedSubspace) -> dict[str, Any]:
+        return {"gamma_": result.step.gamma}
+
+    def _fit(self, rows: Rows) -> Fit:
+        fit = super()._fit(rows)
+        assert fit.subspace is not None
+        n_active, n_components = fit.attributes["n_active_"], fit.subspace.n_components
+        if n_active > n_components or self.n_components is None:
+            return fit
+        too_few = UserWarning(
+            f"Only {n_active} samples are active, too few to fix {n_components} components: raise "
+            "n_active or lower n_components."
+        )
+        return replace(fit, warnings=(too_few, *fit.warnings))
 
 
 class EPCA(ReweightedPCA):
@@ -626,8 +608,8 @@ class EPCA(ReweightedPCA):
 
     Minimises :math:`\sum_i \frac{1}{1 - \alpha_i} \frac{(1 + \sigma) r_i^2}{r_i + \sigma}`,
     :math:`r_i = \lVert (I - WW^\top)(x_i - m) \rVert_2`, over m, W and weights
-    :math:`\alpha` on the probability simplex [1]_. The sigma-loss tames bad samples while the
-    weights raise a few good ones.
+    :math:`\alpha` on the probability simplex [1]_. The sigma-loss limits the influence of bad
+    samples, and the weights raise that of a few good ones.
 
     The weights change the objective by a factor of at most n / (n - 1): with many samples they
     hardly matter, and EPCA is PCA with the sigma-loss. With few, the weight of one sample may
@@ -726,7 +708,7 @@ class EPCA(ReweightedPCA):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -743,7 +725,5 @@ class EPCA(ReweightedPCA):
     def _parts(self) -> tuple[Loss, Weighting]:
         return SigmaLoss(self.sigma), CoRobust(self.max_weight, self.gamma)
 
-    def _finish(self, rows: Rows, model: SubspaceFit, result: Reweighting) -> None:
-        super()._finish(rows, model, result)
-        self.direct_weights_ = result.step.direct
-        self.sigma_ = self.loss_.sigma
+    def _own_attributes(self, model: Any, result: ReweightedSubspace) -> dict[str, Any]:
+        return {"direct_weights_": result.step.direct, "sigma_": result.loss.sigma}

@@ -1,5 +1,6 @@
 """A random vector functional link network: ridge regression on random features."""
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -13,9 +14,27 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustpca.engine.linalg import Array
+from robustpca.models.base import Fit, store
 from robustpca.models.params import Interval, fit_context
 
 __all__ = ["RVFLClassifier"]
+
+
+@dataclass(frozen=True)
+class HiddenLayer:
+    """What the output weights are multiplied by: hidden nodes, and the features themselves."""
+
+    shift: Array
+    unit: Array
+    weights: Array
+    biases: Array
+    scale: float
+    direct_links: bool
+
+    def __call__(self, X: Array) -> Array:
+        X = (X - self.shift.astype(X.dtype)) / self.unit.astype(X.dtype)
+        hidden = expit(self.scale * (X @ self.weights + self.biases))
+        return np.hstack([hidden, X]) if self.direct_links else hidden
 
 
 class RVFLClassifier(ClassifierMixin, BaseEstimator):
@@ -38,7 +57,7 @@ class RVFLClassifier(ClassifierMixin, BaseEstimator):
         Whether to give all features mean zero and variance one first; the nodes saturate
         otherwise.
     direct_links : bool, default=True
-        Whether the outputs see the features besides the hidden nodes.
+        Whether the outputs use the features besides the hidden nodes.
     random_state : int, RandomState instance or None, default=0
         Draws the hidden nodes.
 
@@ -118,19 +137,31 @@ class RVFLClassifier(ClassifierMixin, BaseEstimator):
             )
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
         check_classification_targets(y)
-        self.classes_, numbers = np.unique(y, return_inverse=True)
+        return store(self, self._fit(X, y))
+
+    def _fit(self, X: Array, y: Array) -> Fit:
+        classes, numbers = np.unique(y, return_inverse=True)
         scaler = StandardScaler(with_mean=self.standardize, with_std=self.standardize).fit(X)
-        width = X.shape[1]
-        self._shift = np.zeros(width) if scaler.mean_ is None else scaler.mean_
-        self._unit = np.ones(width) if scaler.scale_ is None else scaler.scale_
-        rng = check_random_state(self.random_state)
-        self.hidden_weights_ = rng.uniform(-1, 1, size=(width, self.n_hidden)).astype(X.dtype)
-        self.hidden_biases_ = rng.uniform(0, 1, size=self.n_hidden).astype(X.dtype)
+        rng, width = check_random_state(self.random_state), X.shape[1]
+        layer = HiddenLayer(
+            shift=np.zeros(width) if scaler.mean_ is None else scaler.mean_,
+            unit=np.ones(width) if scaler.scale_ is None else scaler.scale_,
+            weights=rng.uniform(-1, 1, size=(width, self.n_hidden)).astype(X.dtype),
+            biases=rng.uniform(0, 1, size=self.n_hidden).astype(X.dtype),
+            scale=self.scale,
+            direct_links=self.direct_links,
+        )
         # scikit-learn solves for the weights of the nodes or of the samples, whichever are few.
-        outputs = Ridge(self.alpha).fit(self._design(X), np.eye(len(self.classes_))[numbers])
-        self.coef_ = np.atleast_2d(outputs.coef_)
-        self.intercept_ = np.atleast_1d(outputs.intercept_)
-        return self
+        outputs = Ridge(self.alpha).fit(layer(X), np.eye(len(classes))[numbers])
+        attributes = {
+            "classes_": classes,
+            "hidden_weights_": layer.weights,
+            "hidden_biases_": layer.biases,
+            "coef_": np.atleast_2d(outputs.coef_),
+            "intercept_": np.atleast_1d(outputs.intercept_),
+            "_layer": layer,
+        }
+        return Fit(attributes)
 
     def decision_function(self, X: Any) -> Array:
         """How much the outputs speak for each class.
@@ -167,9 +198,4 @@ class RVFLClassifier(ClassifierMixin, BaseEstimator):
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        return self._design(X) @ self.coef_.T + self.intercept_
-
-    def _design(self, X: Array) -> Array:
-        X = (X - self._shift.astype(X.dtype)) / self._unit.astype(X.dtype)
-        hidden = expit(self.scale * (X @ self.hidden_weights_ + self.hidden_biases_))
-        return np.hstack([hidden, X]) if self.direct_links else hidden
+        return self._layer(X) @ self.coef_.T + self.intercept_

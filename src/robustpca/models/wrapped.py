@@ -12,13 +12,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from robustpca.engine.linalg import Array
+from robustpca.engine.progress import Callback
 from robustpca.engine.rows import ArrayRows
-from robustpca.models.base import announcer, warn_unconverged
+from robustpca.models.base import Fit, reporter, store, unconverged
 from robustpca.models.params import HasMethods, Interval, StrOptions, fit_context
-from robustpca.parts.losses import LOSSES, named
+from robustpca.parts.losses import LOSSES, Loss, named
 from robustpca.parts.starts import trusted_half
-from robustpca.parts.weightings import WEIGHTINGS
-from robustpca.solvers.reweighting import Watch, reweight
+from robustpca.parts.weightings import WEIGHTINGS, Weighting
+from robustpca.solvers.reweighting import reweight
 
 __all__ = ["Reweighted"]
 
@@ -48,7 +49,7 @@ class _WeightedModel:
         errors = np.reshape(self.y, (n_samples, -1)) - predicted
         return np.square(errors, dtype=np.float64).sum(axis=1)
 
-    def widen(self, weights: Array, enough: float) -> bool:
+    def expand(self, weights: Array, enough: float) -> bool:
         return False
 
 
@@ -73,10 +74,12 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
     estimator : object
         A regressor, or a clusterer with ``cluster_centers_``, whose ``fit`` takes
         ``sample_weight``.
-    weighting : {'adaptive', 'corobust', 'uniform'} or weighting, default='adaptive'
-        Weights of the samples. An object from `robustpca.parts.weightings` sets their parameters.
-    loss : {'squared', 'l21', 'huber', 'cauchy', 'sigma', 'capped'} or loss, default='squared'
-        Loss of the squared error. An object from `robustpca.parts.losses` sets its parameters.
+    weighting : str or Weighting, default='adaptive'
+        Weights of the samples: a name in `robustpca.parts.WEIGHTINGS`, or such an object with its
+        parameters.
+    loss : str or Loss, default='squared'
+        Loss of the squared error: a name in `robustpca.parts.LOSSES`, or such an object with its
+        parameters.
     init : {'robust', 'uniform'}, default='robust'
         Where to start: with the samples that look trustworthy (regression: the half with the
         least Stahel-Donoho outlyingness, target included; clustering: the three quarters with
@@ -129,8 +132,8 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"])],
-        "weighting": [StrOptions(set(WEIGHTINGS)), HasMethods(["solve", "frozen"])],
-        "loss": [StrOptions(set(LOSSES)), HasMethods(["values", "weights", "tuned"])],
+        "weighting": [StrOptions(set(WEIGHTINGS)), Weighting],
+        "loss": [StrOptions(set(LOSSES)), Loss],
         "init": [StrOptions({"robust", "uniform"})],
         "random_state": ["random_state"],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -149,7 +152,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         random_state: Any = 0,
         tol: float = 1e-6,
         max_iter: int = 200,
-        callback: Watch | None = None,
+        callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
@@ -178,19 +181,23 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         self : object
             The fitted model.
         """
-        name = type(self.estimator).__name__
-        if not (is_regressor(self.estimator) or is_clusterer(self.estimator)):
+        name, supervised = type(self.estimator).__name__, is_regressor(self.estimator)
+        if not (supervised or is_clusterer(self.estimator)):
             raise TypeError(f"Reweighted takes a regressor or a clusterer, but {name} is neither.")
         if not has_fit_parameter(self.estimator, "sample_weight"):
             raise TypeError(f"Reweighted needs sample_weight, but {name}.fit does not take it.")
-        if is_regressor(self.estimator):
+        if supervised:
             X, y = validate_data(
                 self, X, y, accept_sparse="csr", multi_output=True, y_numeric=True,
                 ensure_min_samples=2,
             )  # fmt: skip
         else:
             X = validate_data(self, X, accept_sparse="csr", ensure_min_samples=2)
-        model = _WeightedModel(self.estimator, X, y if is_regressor(self.estimator) else None)
+        return store(self, self._fit(X, y if supervised else None))
+
+    def _fit(self, X: Any, y: Any) -> Fit:
+        name = type(self.estimator).__name__
+        model = _WeightedModel(self.estimator, X, y)
         model.fit(self._start(X, y))
         if is_clusterer(self.estimator) and not hasattr(model.fitted, "cluster_centers_"):
             raise TypeError(f"Reweighted needs cluster_centers_, but {name} has none.")
@@ -202,19 +209,21 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
             named(self.weighting, WEIGHTINGS, "weighting"),
             tol=self.tol,
             max_iter=self.max_iter,
-            watch=announcer("Reweighted", "fit", self.verbose, self.callback),
+            callback=reporter(self, "fit"),
         )
-        self.estimator_ = model.fitted
-        if hasattr(self.estimator_, "labels_"):
-            self.labels_ = self.estimator_.predict(X)
         share = result.weights / result.weights.sum()
-        self.weights_ = share if result.step.weights is None else result.step.weights
-        self.n_active_ = int(np.count_nonzero(self.weights_))
-        self.objective_, self.n_iter_ = result.objective, result.n_iter
-        self.converged_ = result.converged
-        if not self.converged_:
-            warn_unconverged(f"Reweighted({name})", "fits", result.change, self)
-        return self
+        weights = share if result.step.weights is None else result.step.weights
+        labels = {"labels_": model.fitted.predict(X)} if hasattr(model.fitted, "labels_") else {}
+        return Fit(
+            attributes={
+                "estimator_": model.fitted,
+                "weights_": weights,
+                "n_active_": int(np.count_nonzero(weights)),
+                **labels,
+            },
+            ending=result,
+            warnings=unconverged(self, result, "fits", name=f"Reweighted({name})"),
+        )
 
     def _start(self, X: Any, y: Any) -> Array:
         if self.init == "uniform" or not isinstance(X, np.ndarray):

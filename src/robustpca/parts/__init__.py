@@ -1,1 +1,55 @@
-"""What methods are put together from: losses, weightings, centres, starts, graphs."""
+"""What methods are put together from: losses, weightings, centres, graphs.
+
+Everything here may be passed to the estimators that take it, and serves as a pattern for your
+own: a loss is an object with `values` and `weights`, a weighting one with `solve`, a graph a
+SciPy sparse matrix. `LOSSES`, `WEIGHTINGS`, `CENTERS` and `ENTRY_LOSSES` are the registries of
+names.
+"""
+
+from robustpca.parts.centers import CENTERS
+from robustpca.parts.entry_losses import ENTRY_LOSSES, EntryLoss, HuberNorm, L1Norm, SquaredNorm
+from robustpca.parts.graphs import grid_graph, knn_graph, laplacian
+from robustpca.parts.losses import (
+    LOSSES,
+    CappedLoss,
+    CauchyLoss,
+    HuberLoss,
+    L21Loss,
+    Loss,
+    SigmaLoss,
+    SquaredLoss,
+)
+from robustpca.parts.weightings import (
+    WEIGHTINGS,
+    AdaptiveNeighbors,
+    CoRobust,
+    Uniform,
+    Weighted,
+    Weighting,
+)
+
+__all__ = [
+    "CENTERS",
+    "ENTRY_LOSSES",
+    "LOSSES",
+    "WEIGHTINGS",
+    "AdaptiveNeighbors",
+    "CappedLoss",
+    "CauchyLoss",
+    "CoRobust",
+    "EntryLoss",
+    "HuberLoss",
+    "HuberNorm",
+    "L1Norm",
+    "L21Loss",
+    "Loss",
+    "SigmaLoss",
+    "SquaredLoss",
+    "SquaredNorm",
+    "Uniform",
+    "Weighted",
+    "Weighting",
+    "grid_graph",
+    "knn_graph",
+    "laplacian",
+]

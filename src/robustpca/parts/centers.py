@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from robustpca.engine.linalg import Array, DenseBlock, square_norms, tile_slices
+from robustpca.engine.blocks import DenseBlock, cached_rows, slices
+from robustpca.engine.linalg import Array, finite, square_norms
 from robustpca.engine.rows import Rows
-from robustpca.engine.threads import Crew
+from robustpca.engine.spherical import FEW_ROWS, RowDirections, directed, explore, near_rows
+from robustpca.engine.threads import ThreadPool
 from robustpca.engine.trimmed_means import TrimmedMeans
-from robustpca.engine.view import FEW_ROWS, View, directed, explore, near_rows
-from robustpca.solvers.reweighting import finite
 
 # Columns are brought together in groups of this size, each by one pass over the data.
 COLUMN_BYTES = 1 << 28
@@ -24,23 +24,23 @@ def zero(rows: Rows) -> Array:
 
 def mean(rows: Rows) -> Array:
     """The arithmetic mean."""
-    near = rows.settled(FEW_ROWS)
+    near = rows.median_centred(FEW_ROWS)
     ones = np.ones((rows.shape[0], 1))
-    return near.center + finite(near.sum("adjoint", along=(ones,)))[:, 0] / len(ones)
+    return near.center + finite(near.adjoint(ones))[:, 0] / len(ones)
 
 
 def geometric_median(rows: Rows, tol: float | None = None) -> Array:
     """The point with the least sum of distances to the rows.
 
-    It is found by Newton's method in a view of the rows, which is widened by what still pulls
+    It is found by Newton's method in a view of the rows, which is expanded by what still pulls
     the point, until the mean of the unit vectors towards the rows is shorter than ``tol`` (by
     default 1e-10, and 1e-6 in single precision). Half of the samples may be anywhere without
     carrying it away.
     """
-    view = View(near_rows(rows))
-    view.start(7, np.random.default_rng(0))
-    explore(view, 7, 2, tol=MEDIAN_TOL[rows.dtype.name] if tol is None else tol)
-    return view.point
+    directions = RowDirections(near_rows(rows))
+    directions.initialise(7, np.random.default_rng(0))
+    explore(directions, 7, 2, tol=MEDIAN_TOL[rows.dtype.name] if tol is None else tol)
+    return directions.view.point
 
 
 def remaining_force(rows: Rows, point: Array) -> tuple[float, int]:
@@ -52,7 +52,7 @@ def remaining_force(rows: Rows, point: Array) -> tuple[float, int]:
     """
     near = rows.centred(point)
     mask, inverse = directed(np.sqrt(near.map("square_norms")), rows.floor)
-    force = near.sum("adjoint", along=(inverse[:, None],))
+    force = near.adjoint(inverse[:, None])
     return float(np.linalg.norm(force)), int(np.count_nonzero(~mask))
 
 
@@ -61,14 +61,13 @@ def trimmed_mean(rows: Rows, trim: float = 0.25) -> Array:
 
     By default it is the mean of the middle half. With a share of 0.5 it is the median.
     """
-    near = rows.settled()
+    near = rows.median_centred()
     n, d = rows.shape
-    width = max(1, COLUMN_BYTES // (n * rows.dtype.itemsize))
     means = []
-    with Crew() as crew:
-        for at in range(0, d, width):
-            columns = finite(near.map("columns", slice(at, at + width)))
-            means.append(TrimmedMeans(np.ascontiguousarray(columns.T), trim, crew)(np.ones(n)))
+    with ThreadPool() as pool:
+        for place in slices(d, max(1, COLUMN_BYTES // (n * rows.dtype.itemsize))):
+            columns = finite(near.map("dense", place))
+            means.append(TrimmedMeans(np.ascontiguousarray(columns.T), trim, pool)(np.ones(n)))
     return near.center + np.concatenate(means)
 
 
@@ -80,18 +79,15 @@ def median(rows: Rows) -> Array:
 def medoid(rows: Rows) -> Array:
     """The sample with the least sum of distances to the others; of equals, the first.
 
-    All pairs of samples are looked at, a block at a time.
+    All pairs of samples are compared, a block at a time.
     """
-    near = rows.settled().precise()
-    sums = []
-    for start, stop in near.bounds:
-        block = near.block_kind(near.read(start, stop), near.center, near.dtype)
-        sums.append(near.sum(_sum_distances, finite(block.columns(slice(None)))))
+    near = rows.median_centred().precise()
+    blocks = (near.block(*bounds) for bounds in near.bounds)
+    sums = [near.sum(_sum_distances, finite(block.dense())) for block in blocks]
     total = np.concatenate(sums)
     # A distance of zero comes out as the root of rounding error; that must not decide.
     index = int(np.argmax(total <= total.min() * (1 + 1e-7)))
-    block = near.block_kind(near.read(index, index + 1), near.center, near.dtype)
-    return near.center + block.take(slice(None))[0]
+    return near.center + near.row(index)
 
 
 def _sum_distances(block: DenseBlock, points: Array) -> Array:
@@ -99,7 +95,7 @@ def _sum_distances(block: DenseBlock, points: Array) -> Array:
     sums, norms = np.zeros(len(points)), square_norms(points)
     for part in block.parts():
         own = part.square_norms()
-        for place in tile_slices(len(points), len(own) * 8):
+        for place in slices(len(points), cached_rows(len(own) * 8)):
             squares = own + norms[place, None] - 2.0 * part.project(points[place].T).T
             sums[place] += np.sqrt(np.maximum(squares, 0.0)).sum(axis=1)
     return sums

@@ -1,4 +1,19 @@
-"""Graphs of rows or columns, as sparse adjacencies, and their Laplacians."""
+"""Graphs of samples or features, as sparse adjacency matrices, and their Laplacians.
+
+Examples
+--------
+>>> import numpy as np
+>>> from robustpca.parts.graphs import grid_graph, knn_graph, laplacian
+>>> X = np.array([[0.0], [1.0], [3.0]])
+>>> knn_graph(X, 1, bandwidth=None).toarray()
+array([[0., 1., 0.],
+       [1., 0., 1.],
+       [0., 1., 0.]])
+>>> laplacian(grid_graph((3,)), normalized=False).toarray()
+array([[ 1., -1.,  0.],
+       [-1.,  2., -1.],
+       [ 0., -1.,  1.]])
+"""
 
 import itertools
 import warnings
@@ -22,13 +37,13 @@ from robustpca.engine.neighbors import (
 __all__ = [
     "adjacency_of",
     "as_adjacency",
+    "eigenvalue_bound",
     "grid_graph",
     "knn_graph",
     "laplacian",
     "locality_order",
     "nearest_neighbors",
     "neighbor_recall",
-    "spectral_norm",
 ]
 
 Symmetrize = Literal["max", "average", "mutual"]
@@ -43,15 +58,15 @@ def knn_graph(
     method: Method = "auto",
     random_state: int = 0,
 ) -> sparse.csr_array:
-    r"""Adjacency of the rows of ``X`` (for its features: of ``X.T``), joined to the nearest.
+    r"""Connect each row of ``X`` to its nearest rows.
 
-    The weight of an edge is :math:`\exp(-\lVert x_i - x_j \rVert^2 / \sigma^2)`. The matrix is
-    symmetric, with a zero diagonal, and in the precision of ``X``.
+    The weight of an edge is :math:`\exp(-\lVert x_i - x_j \rVert^2 / \sigma^2)`.
 
     Parameters
     ----------
-    X, method, random_state
-        As in `nearest_neighbors`; each row is a vertex.
+    X : array-like of shape (n_samples, n_features)
+        Data, one vertex for each row; pass ``X.T`` for a graph of the features. NaN where a
+        value is missing, see `nearest_neighbors`.
     n_neighbors : int, default=10
         Neighbours of each vertex; all others where there are no more than that.
     bandwidth : "mean", float or None, default="mean"
@@ -60,33 +75,73 @@ def knn_graph(
     symmetrize : {"max", "average", "mutual"}, default="max"
         Weight of an edge between two vertices only one of which has the other among its
         neighbours: in full, by half, or none.
+    method : {"auto", "exact", "projected", "approximate"}, default="auto"
+        How neighbours are searched, see `nearest_neighbors`.
+    random_state : int, default=0
+        Seed of the search.
+
+    Returns
+    -------
+    adjacency : csr_array of shape (n_samples, n_samples)
+        Symmetric weights in the precision of ``X``, with a zero diagonal.
+
+    Warns
+    -----
+    UserWarning
+        If some vertices are so far from all others that their weights are zero.
     """
+    search = {"method": method, "random_state": random_state}
+    adjacency, message = _knn_graph(X, n_neighbors, bandwidth, symmetrize, **search)
+    if message:
+        warnings.warn(message, UserWarning, stacklevel=2)
+    return adjacency
+
+
+def _knn_graph(
+    X: ArrayLike,
+    n_neighbors: int,
+    bandwidth: Any = "mean",
+    symmetrize: Symmetrize = "max",
+    **search: Any,
+) -> tuple[sparse.csr_array, str]:
+    """The graph, and a message about vertices without any weight, or an empty one."""
     X = checked_rows(X, "X")
     check_option("symmetrize", symmetrize, get_args(Symmetrize))
     if bandwidth not in ("mean", None) and not 0 < float(bandwidth) < np.inf:
         raise ValueError(f'bandwidth={bandwidth!r} must be a positive number, "mean" or None.')
     if len(X) == 1 and n_neighbors >= 1:
-        return sparse.csr_array((1, 1), dtype=X.dtype)
+        return sparse.csr_array((1, 1), dtype=X.dtype), ""
     n_neighbors = min(n_neighbors, len(X) - 1)
-    indices, gaps = nearest_neighbors(X, n_neighbors, method=method, random_state=random_state)
-    distances = np.sqrt(gaps, dtype=np.float64)
+    indices, squares = nearest_neighbors(X, n_neighbors, **search)
+    distances = np.sqrt(squares, dtype=np.float64)
     weights = _gaussian(distances, bandwidth).astype(X.dtype)
-    alone = (weights.max(axis=1) == 0) & np.isfinite(distances[:, 0])
-    if alone.any():
-        told = f"All weights of {np.count_nonzero(alone)} vertices vanish: their neighbours are "
-        told += f"{distances[alone].min():.3g} or more away, too far for bandwidth={bandwidth!r}. "
-        told += "Raise bandwidth, or use bandwidth=None for equal weights."
-        warnings.warn(told, UserWarning, stacklevel=2)
+    isolated = (weights.max(axis=1) == 0) & np.isfinite(distances[:, 0])
+    message = ""
+    if isolated.any():
+        message = (
+            f"All weights of {np.count_nonzero(isolated)} vertices vanish: their neighbours are "
+            f"{distances[isolated].min():.3g} or more away, too far for bandwidth={bandwidth!r}. "
+            "Raise bandwidth, or use bandwidth=None for equal weights."
+        )
     starts = np.arange(0, weights.size + 1, n_neighbors)
     directed = sparse.csr_array((weights.ravel(), indices.ravel(), starts), (len(X), len(X)))
-    return _symmetric(directed, symmetrize)
+    return _symmetric(directed, symmetrize), message
 
 
 def laplacian(adjacency: sparse.csr_array, *, normalized: bool = True) -> sparse.csr_array:
     r"""Laplacian of a graph: :math:`I - D^{-1/2} A D^{-1/2}`, or :math:`D - A`.
 
-    The spectrum of the first is in [0, 2]. A vertex without edges has a zero row in both, and
-    so carries no penalty.
+    Parameters
+    ----------
+    adjacency : csr_array of shape (n_vertices, n_vertices)
+        Symmetric weights A with a zero diagonal; D holds their row sums, the degrees.
+    normalized : bool, default=True
+        Whether to return the first form, whose eigenvalues are in [0, 2].
+
+    Returns
+    -------
+    laplacian : csr_array of shape (n_vertices, n_vertices)
+        Symmetric and positive semidefinite. A vertex without edges has a zero row in both forms.
     """
     graph = sparse.csr_array(adjacency)
     degrees = graph.sum(axis=1, dtype=np.float64)
@@ -98,13 +153,24 @@ def laplacian(adjacency: sparse.csr_array, *, normalized: bool = True) -> sparse
 
 
 def as_adjacency(graph: Any, n_vertices: int, name: str = "samples") -> sparse.csr_array:
-    """Make an adjacency of a given graph: symmetric, not negative, zero diagonal.
+    """Check a given graph and bring it to the form that the methods expect.
 
-    The graph holds symmetric weights, sparse or dense; or it is what ``kneighbors_graph`` and
-    ``KNeighborsTransformer`` of scikit-learn give: ones, or distances, which become Gaussian
-    weights with their mean as bandwidth. Such a graph is known by being sparse, with equally
-    many entries in each row, and not symmetric or with stored zeros between vertices. It
-    should have ``n_vertices`` vertices, the ``name`` ("samples" or "features") of ``X``.
+    Parameters
+    ----------
+    graph : array-like or sparse matrix of shape (n_vertices, n_vertices)
+        Symmetric weights; or the result of ``kneighbors_graph`` or ``KNeighborsTransformer`` of
+        scikit-learn: ones, or distances, which become Gaussian weights with their mean as
+        bandwidth. Such a graph is recognised by being sparse, with equally many entries in each
+        row, and not symmetric or with stored zeros between vertices.
+    n_vertices : int
+        Number of vertices that it must have.
+    name : {"samples", "features"}, default="samples"
+        What the vertices are, for error messages.
+
+    Returns
+    -------
+    adjacency : csr_array of shape (n_vertices, n_vertices)
+        Symmetric weights of at least 0 with a zero diagonal.
     """
     stored = sparse.csr_array(graph if sparse.issparse(graph) else np.atleast_2d(graph))
     _check_graph(stored, n_vertices, name)
@@ -121,28 +187,54 @@ def as_adjacency(graph: Any, n_vertices: int, name: str = "samples") -> sparse.c
     if difference <= rounding and not (of_neighbors and (values == 0).any()):
         return _symmetric(edges, "average")
     if not of_neighbors:
-        told = f"The graph is not symmetric: two directions differ by up to {difference:.3g}"
-        raise ValueError(f"{told}. Pass graph.maximum(graph.T), or make it with knn_graph(X).")
+        raise ValueError(
+            f"The graph is not symmetric: two directions differ by up to {difference:.3g}. Pass "
+            "graph.maximum(graph.T), or make it with knn_graph(X)."
+        )
     if (values != 1).any():
         values = _gaussian(values.astype(np.float64), "mean").astype(values.dtype)
     return _symmetric(sparse.csr_array((values, places), stored.shape), "max")
 
 
 def adjacency_of(given: Any, X: Array, n_neighbors: int, name: str = "samples") -> sparse.csr_array:
-    """Adjacency that a user gave, or one of the nearest rows of ``X`` if it is None."""
+    """Adjacency that a method uses: the given one, or that of the nearest rows of ``X``.
+
+    Parameters
+    ----------
+    given : array-like, sparse matrix or None
+        Graph that the user gave, as in `as_adjacency`.
+    X : ndarray of shape (n_vertices, n_features)
+        Data, one vertex for each row.
+    n_neighbors : int
+        Neighbours of each vertex in a graph that is made here.
+    name : {"samples", "features"}, default="samples"
+        What the vertices are, for error messages.
+
+    Returns
+    -------
+    adjacency : csr_array of shape (n_vertices, n_vertices)
+        Symmetric weights. A far outlier may have none, which is no reason to warn here.
+    """
     if given is not None:
         return as_adjacency(given, X.shape[0], name)
-    with warnings.catch_warnings():
-        # A far outlier may be too far for a tie of any weight; it is then left to itself.
-        warnings.filterwarnings("ignore", message="All weights of", category=UserWarning)
-        return knn_graph(X, n_neighbors)
+    return _knn_graph(X, n_neighbors)[0]
 
 
 def grid_graph(shape: Sequence[int], *, diagonals: bool = False) -> sparse.csr_array:
-    """Adjacency of the points of a grid, numbered in C order; all weights are 1.
+    """Connect the points of a grid, numbered in C order, to their neighbours.
 
-    ``shape`` is ``(height, width)`` for the pixels of an image, ``(n_frames,)`` for a video,
-    three numbers for a volume. ``diagonals`` joins points that touch at a corner as well.
+    Parameters
+    ----------
+    shape : sequence of int
+        ``(height, width)`` for the pixels of an image, ``(n_frames,)`` for a video, three
+        numbers for a volume.
+    diagonals : bool, default=False
+        Whether to connect points that touch only at a corner or an edge as well.
+
+    Returns
+    -------
+    adjacency : csr_array of shape (n_points, n_points)
+        Symmetric; all weights are 1.
     """
     if len(shape) == 0 or min(shape) < 1:
         raise ValueError(f"shape={tuple(shape)} is no grid; give one positive size per axis.")
@@ -158,8 +250,19 @@ def grid_graph(shape: Sequence[int], *, diagonals: bool = False) -> sparse.csr_a
     return _symmetric(grid, "max")
 
 
-def spectral_norm(laplacian: sparse.csr_array) -> float:
-    """Largest eigenvalue of a Laplacian, at most a hundredth too large and never too small."""
+def eigenvalue_bound(laplacian: sparse.csr_array) -> float:
+    """Upper bound on the largest eigenvalue of a Laplacian, by Lanczos iteration.
+
+    Parameters
+    ----------
+    laplacian : csr_array of shape (n_vertices, n_vertices)
+        As `laplacian` gives it.
+
+    Returns
+    -------
+    bound : float
+        At most a hundredth larger than the eigenvalue.
+    """
     n_vertices, bound = laplacian.shape[0], float(abs(laplacian).sum(axis=1, dtype=float).max())
     if n_vertices <= 100:
         return float(linalg.eigvalsh(laplacian.toarray().astype(np.float64))[-1]) * (1 + 1e-12)
@@ -168,23 +271,34 @@ def spectral_norm(laplacian: sparse.csr_array) -> float:
     # After so many Lanczos steps from a random start, more than a hundredth is missing less
     # than once in a million times (Kuczynski and Wozniakowski, SIAM J. Matrix Anal. 1992).
     n_steps = int(np.log(1.648e6 * np.sqrt(n_vertices)) / (2 * np.sqrt(0.01)) + 1.5)
-    diagonal, beside = np.zeros(n_steps), np.zeros(n_steps)
+    diagonal, off_diagonal = np.zeros(n_steps), np.zeros(n_steps)
     new = np.random.default_rng(0).standard_normal(n_vertices).astype(laplacian.dtype)
     old = direction = np.zeros_like(new)
     for i in range(n_steps):
         size = float(linalg.norm(new))
-        # The directions so far hold everything; beyond, there is only rounding error.
+        # The directions so far span an invariant subspace; the rest is rounding error.
         if size <= 1e-6 * bound:
             break
         old, direction = direction, new / size
         new = laplacian @ direction - size * old
-        diagonal[i], beside[i] = new @ direction, size
+        diagonal[i], off_diagonal[i] = new @ direction, size
         new -= float(diagonal[i]) * direction
-    return min(float(linalg.eigvalsh_tridiagonal(diagonal, beside[1:])[-1]) / 0.99, bound)
+    return min(float(linalg.eigvalsh_tridiagonal(diagonal, off_diagonal[1:])[-1]) / 0.99, bound)
 
 
 def locality_order(adjacency: sparse.csr_array) -> Array:
-    """Order of the vertices in which neighbours are close: reverse Cuthill-McKee."""
+    """Order the vertices so that neighbours are close, by the reverse Cuthill-McKee method.
+
+    Parameters
+    ----------
+    adjacency : csr_array of shape (n_vertices, n_vertices)
+        Graph, or its Laplacian.
+
+    Returns
+    -------
+    order : ndarray of shape (n_vertices,)
+        Indices of the vertices.
+    """
     return np.asarray(csgraph.reverse_cuthill_mckee(sparse.csr_matrix(adjacency), True))
 
 
@@ -193,7 +307,7 @@ def _gaussian(distances: Array, bandwidth: Any) -> Array:
     finite = np.isfinite(distances)
     if bandwidth == "mean":
         bandwidth = distances.mean(where=finite) if finite.any() else None
-    # Where all neighbours are duplicates, there is no width and all weigh the same.
+    # Where all neighbours are duplicates, the width is zero and all weigh the same.
     if not bandwidth:
         return finite.astype(np.float64)
     with np.errstate(over="ignore"):
@@ -222,8 +336,10 @@ def _check_graph(graph: sparse.csr_array, n_vertices: int, name: str) -> None:
         raise ValueError(f"The graph has shape {graph.shape}, but should be a square matrix.")
     if given != n_vertices:
         same = "columns with knn_graph(X.T)" if name == "features" else "rows with knn_graph(X)"
-        told = f"The graph has {given} vertices and X has {n_vertices} {name}"
-        raise ValueError(f"{told}; build it from the same {same}.")
+        raise ValueError(
+            f"The graph has {given} vertices and X has {n_vertices} {name}; build it from the "
+            f"same {same}."
+        )
     if not np.isfinite(graph.data).all():
         raise ValueError("The graph has weights that are not finite; leave such edges out.")
     if smallest < 0:

@@ -9,7 +9,7 @@ which sees the residuals of the start.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -19,22 +19,27 @@ from robustpca.engine.linalg import Array
 TINY = 1e-150
 
 
-class Loss(Protocol):
-    """What the loop needs to know of a loss."""
+class Loss:
+    """Base of all losses; a new one defines `values` and `weights`.
 
-    @property
-    def drops(self) -> bool:
-        """Whether far samples weigh nothing at all."""
+    Attributes
+    ----------
+    drops : bool
+        Whether far samples weigh nothing at all; the default start is then the robust one.
+    by_start : bool
+        Whether parameters may be rules about the residuals of the start.
+    """
 
-    @property
-    def by_start(self) -> bool:
-        """Whether parameters may be rules about the residuals of the start."""
+    drops: ClassVar[bool] = False
+    by_start: ClassVar[bool] = False
 
     def values(self, residuals: Array) -> Array:
         """Loss of each sample from its squared residual."""
+        raise NotImplementedError
 
     def weights(self, residuals: Array) -> Array:
         """Derivative of `values`: the weight of each sample in the next fit."""
+        raise NotImplementedError
 
     def tuned(self, residuals: Array, floor: float) -> Self:
         """The same loss with its rules turned into numbers.
@@ -42,6 +47,7 @@ class Loss(Protocol):
         ``residuals`` are the squared residuals of the start, ``floor`` a residual norm so
         small that it counts as zero.
         """
+        return self
 
 
 def _positive(name: str, value: Any, rule: str, largest: float = 1e150) -> float:
@@ -56,11 +62,8 @@ def _median_norm(residuals: Array, floor: float) -> float:
 
 
 @dataclass(frozen=True)
-class SquaredLoss:
+class SquaredLoss(Loss):
     """The squared residual: ordinary least squares."""
-
-    drops: ClassVar[bool] = False
-    by_start: ClassVar[bool] = False
 
     def values(self, residuals: Array) -> Array:
         return residuals
@@ -68,20 +71,14 @@ class SquaredLoss:
     def weights(self, residuals: Array) -> Array:
         return np.ones_like(residuals)
 
-    def tuned(self, residuals: Array, floor: float) -> Self:
-        return self
-
 
 @dataclass(frozen=True)
-class L21Loss:
+class L21Loss(Loss):
     """The residual norm r, replaced below ``floor`` by r^2 / (2 floor) + floor / 2.
 
     The parabola touches the norm from above, so the loss stays concave in r^2 and a sample on
     the subspace has a finite weight.
     """
-
-    drops: ClassVar[bool] = False
-    by_start: ClassVar[bool] = False
 
     floor: float | None = None
 
@@ -102,10 +99,9 @@ class L21Loss:
 
 
 @dataclass(frozen=True)
-class HuberLoss:
+class HuberLoss(Loss):
     """Squared residual up to ``cutoff``, growing linearly with the norm beyond it."""
 
-    drops: ClassVar[bool] = False
     by_start: ClassVar[bool] = True
 
     cutoff: float | str = "auto"
@@ -128,10 +124,9 @@ class HuberLoss:
 
 
 @dataclass(frozen=True)
-class CauchyLoss:
+class CauchyLoss(Loss):
     """cutoff^2 log(1 + r^2 / cutoff^2): grows ever more slowly, without being bounded."""
 
-    drops: ClassVar[bool] = False
     by_start: ClassVar[bool] = True
 
     cutoff: float | str = "auto"
@@ -151,10 +146,9 @@ class CauchyLoss:
 
 
 @dataclass(frozen=True)
-class SigmaLoss:
+class SigmaLoss(Loss):
     """(1 + sigma) r^2 / (r + sigma): near r for a small ``sigma``, near r^2 for a large one."""
 
-    drops: ClassVar[bool] = False
     by_start: ClassVar[bool] = True
 
     sigma: float | str = "auto"
@@ -176,8 +170,8 @@ class SigmaLoss:
 
 
 @dataclass(frozen=True)
-class CappedLoss:
-    """The residual norm up to ``threshold`` and constant beyond: far samples have no say.
+class CappedLoss(Loss):
+    """The residual norm up to ``threshold`` and constant beyond: far samples are ignored.
 
     ``threshold`` is a norm, or a string such as ``"q0.8"`` for that quantile of the residual
     norms at the start.
@@ -218,7 +212,8 @@ class CappedLoss:
         return replace(self, threshold=max(threshold, floor), floor=floor)
 
 
-LOSSES: Mapping[str, type] = {
+# Every place that names losses (parameters, messages, documentation) takes the names from here.
+LOSSES: Mapping[str, type[Loss]] = {
     "squared": SquaredLoss,
     "l21": L21Loss,
     "huber": HuberLoss,

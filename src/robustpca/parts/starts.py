@@ -1,8 +1,10 @@
 """Robust starts: which samples to trust before anything has been fitted."""
 
 import numpy as np
+from scipy import stats
 
-from robustpca.engine.linalg import Array, DenseBlock
+from robustpca.engine.blocks import DenseBlock
+from robustpca.engine.linalg import Array
 from robustpca.engine.rows import Rows
 
 N_DIRECTIONS = 250
@@ -42,22 +44,18 @@ def outlyingness(rows: Rows, outside: Array, rng: np.random.RandomState) -> Arra
     directions = (sample[first] - sample[second]).T
     lengths = np.linalg.norm(directions, axis=0)
     directions = directions[:, lengths > 0] / lengths[lengths > 0]
-    location, spread = _median_and_mad(sample @ directions)
+    scores = sample @ directions
+    location, spread = np.median(scores, axis=0), stats.median_abs_deviation(scores)
     useful = spread > 1e-12 * max(float(spread.max(initial=0.0)), np.finfo(np.float64).tiny)
     far = np.zeros(n)
     if useful.any():
         directions, location, spread = directions[:, useful], location[useful], spread[useful]
         far = rows.map(_largest, directions / spread, location / spread)
     distances = np.sqrt(np.maximum(outside, 0.0))
-    middle, deviation = _median_and_mad(distances[chosen, None])
-    if deviation[0] > 0:
-        far = np.maximum(far, (distances - middle) / deviation)
+    deviation = stats.median_abs_deviation(distances[chosen])
+    if deviation > 0:
+        far = np.maximum(far, (distances - np.median(distances[chosen])) / deviation)
     return far
-
-
-def _median_and_mad(columns: Array) -> tuple[Array, Array]:
-    location = np.median(columns, axis=0)
-    return location, np.median(np.abs(columns - location), axis=0)
 
 
 def _largest(block: DenseBlock, directions: Array, location: Array) -> Array:

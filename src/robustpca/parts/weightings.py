@@ -7,7 +7,7 @@ exactly; ``direct`` is the factor that the weights put on each loss.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -30,36 +30,35 @@ class Weighted:
     gamma: float | None = None
 
 
-class Weighting(Protocol):
-    """What the loop needs to know of a weighting."""
+class Weighting:
+    """Base of all weightings; a new one defines `solve`.
 
-    @property
-    def monotone(self) -> bool:
-        """Whether the objective can only fall."""
+    Attributes
+    ----------
+    monotone : bool
+        Whether the objective can only fall.
+    drops : bool
+        Whether far samples weigh nothing at all; the default start is then the robust one.
+    """
 
-    @property
-    def drops(self) -> bool:
-        """Whether far samples weigh nothing at all."""
-
-    def solve(self, losses: Array) -> Weighted:
-        """The best weights for these losses."""
-
-    def frozen(self, step: Weighted) -> Self:
-        """A monotone weighting to go on with when this one does not settle."""
-
-
-@dataclass(frozen=True)
-class Uniform:
-    """Every sample counts the same."""
-
-    monotone: ClassVar[bool] = True
+    monotone: bool = True
     drops: ClassVar[bool] = False
 
     def solve(self, losses: Array) -> Weighted:
-        return Weighted(None, np.ones(len(losses)), float(np.sum(losses)), len(losses))
+        """The best weights for these losses."""
+        raise NotImplementedError
 
     def frozen(self, step: Weighted) -> Self:
+        """A monotone weighting to continue with when the weights do not converge."""
         return self
+
+
+@dataclass(frozen=True)
+class Uniform(Weighting):
+    """Every sample counts the same."""
+
+    def solve(self, losses: Array) -> Weighted:
+        return Weighted(None, np.ones(len(losses)), float(np.sum(losses)), len(losses))
 
 
 def simplex_projection(point: Array) -> Array:
@@ -75,7 +74,7 @@ def simplex_projection(point: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class AdaptiveNeighbors:
+class AdaptiveNeighbors(Weighting):
     """Robust weight learning with adaptive neighbours: the best-fitting samples share the weight.
 
     Minimises ``weights @ losses + gamma * sum(weights**2)`` over the probability simplex.
@@ -96,7 +95,7 @@ class AdaptiveNeighbors:
     drops: ClassVar[bool] = True
 
     @property
-    def monotone(self) -> bool:
+    def monotone(self) -> bool:  # type: ignore[override]
         return self.gamma is not None
 
     def count(self, n_samples: int) -> int:
@@ -141,7 +140,7 @@ class AdaptiveNeighbors:
 
 
 @dataclass(frozen=True)
-class CoRobust:
+class CoRobust(Weighting):
     """Collaborative-robust weights: a few best-fitting samples are raised, none is dropped.
 
     Minimises ``sum(losses / (1 - weights**gamma))`` over the probability simplex. The value
@@ -162,9 +161,6 @@ class CoRobust:
     max_weight: float | None = None
     gamma: float = 1.0
     floor: float = 1e-12
-
-    monotone: ClassVar[bool] = True
-    drops: ClassVar[bool] = False
 
     def solve(self, losses: Array) -> Weighted:
         n = len(losses)
@@ -236,9 +232,6 @@ class CoRobust:
             low, high = np.where(steep, low, middle), np.where(steep, middle, high)
         return np.exp(low)
 
-    def frozen(self, step: Weighted) -> Self:
-        return self
-
 
 def _bisect(
     excess: Callable[[float], float], low: float, high: float, result: Callable[[float], Array]
@@ -253,7 +246,8 @@ def _normalised(weights: Array) -> Array:
     return weights / weights.sum()
 
 
-WEIGHTINGS: Mapping[str, type] = {
+# Every place that names weightings takes the names from here.
+WEIGHTINGS: Mapping[str, type[Weighting]] = {
     "uniform": Uniform,
     "adaptive": AdaptiveNeighbors,
     "corobust": CoRobust,

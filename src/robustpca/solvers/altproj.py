@@ -1,21 +1,27 @@
 """Accelerated alternating projections: low rank + sparse when the rank is known.
 
 The loop projects in turn on the matrices of that rank, within the tangent space of the last
-one, and on those that agree with the data but for large entries. It is not convex: it finds the
-planted parts when they are well apart, and has no optimum to promise.
+one, and on those that agree with the data except for large entries. The problem is not convex:
+both parts are found when they are well apart, and no optimum is guaranteed.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 
 from robustpca.engine.linalg import Array, orthonormal
+from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.svt import TILE_ROWS, LowRank, SingularThreshold, lanes, spectral_norm
-from robustpca.engine.threads import Crew, compiled
-from robustpca.solvers.splitting import Step, observed_norm, within_reach
+from robustpca.engine.threads import ThreadPool, compiled
+from robustpca.solvers.splitting import (
+    Split,
+    clip_outliers,
+    compact,
+    largest_entry,
+    observed_norm,
+    usual_penalty,
+)
 
 # The threshold falls by this factor in each pass; slower is safer.
 DECAY = 0.7
@@ -23,16 +29,57 @@ DECAY = 0.7
 PATIENCE = 10
 
 
-@dataclass(frozen=True)
-class Projected:
-    """Where the projections ended."""
+def alternating_projections(
+    X: Array,
+    rank: int,
+    *,
+    tol: float,
+    max_iter: int,
+    floor: float = 0.0,
+    callback: Callback = ignore,
+) -> Split:
+    """Split ``X`` into a matrix of that rank and a sparse one; NaN entries are missing.
 
-    low_rank: LowRank
-    sparse: Any
-    objective: Array
-    n_iter: int
-    converged: bool
-    change: float
+    The loop ends when the norm of what neither part explains is below ``tol`` times that of the
+    data, or has stopped falling: then it is noise. It is also the objective.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Data.
+    rank : int
+        Rank of the low-rank part.
+    tol : float
+        Tolerance.
+    max_iter : int
+        Largest number of passes.
+    floor : float, default=0.0
+        Smaller entries are not put into the sparse part.
+    callback : callable
+        Called with a `Progress` after each pass.
+    """
+    if largest_entry(X) == 0:
+        return Split.zero(X)
+    norm = observed_norm(clip_outliers(X))
+    sharpness = 0.5 / (X.shape[0] * X.shape[1]) ** 0.25
+    with ThreadPool() as pool:
+        loop = _Projections(X, rank, pool)
+        low_rank, largest = loop.start(4 * sharpness)
+        threshold = max(sharpness * largest, floor)
+        history, best, since, iteration = [norm], np.inf, 0, 0
+        while iteration < max_iter and history[-1] > tol * norm and since < PATIENCE:
+            iteration += 1
+            low_rank, largest, beyond, residual = loop.step(low_rank, threshold)
+            threshold = max(sharpness * (beyond + DECAY**iteration * largest), floor)
+            history.append(residual)
+            since = 0 if residual < 0.99 * best else since + 1
+            best = min(best, residual)
+            callback(Progress(iteration, residual, residual / norm, rank=rank))
+        found = loop.large_entries(low_rank, max(threshold, 1e-12 * largest))
+    change = history[-1] / norm
+    converged = change <= tol or since >= PATIENCE
+    end = (np.array(history), iteration, converged, change)
+    return Split(low_rank, compact(found), *end, row_penalty=usual_penalty(X))
 
 
 def accept(X: Array, L: Array, threshold: float) -> float:
@@ -47,65 +94,30 @@ def accept(X: Array, L: Array, threshold: float) -> float:
     return squares
 
 
-def project(
-    X: Array,
-    rank: int,
-    *,
-    tol: float,
-    max_iter: int,
-    floor: float = 0.0,
-    watch: Callable[[Step], object] = lambda _: None,
-) -> Projected:
-    """Split ``X`` into a matrix of that rank and a sparse one; NaN entries are missing.
-
-    Entries below ``floor`` are never called sparse.
-
-    Ends when what neither part explains is below ``tol`` times the norm of the data, or has
-    stopped falling: then it is noise.
-    """
-    norm = max(observed_norm(within_reach(X)), np.finfo(float).tiny)
-    sharpness = 0.5 / (X.shape[0] * X.shape[1]) ** 0.25
-    with Crew() as crew:
-        loop = _Projections(X, rank, crew)
-        low_rank, largest = loop.start(4 * sharpness)
-        threshold = max(sharpness * largest, floor)
-        history, best, since, iteration = [norm], np.inf, 0, 0
-        while iteration < max_iter and history[-1] > tol * norm and since < PATIENCE:
-            iteration += 1
-            low_rank, largest, beyond, left_over = loop.step(low_rank, threshold)
-            threshold = max(sharpness * (beyond + DECAY**iteration * largest), floor)
-            history.append(left_over)
-            since = 0 if left_over < 0.99 * best else since + 1
-            best = min(best, left_over)
-            watch(Step(iteration, left_over, left_over / norm, rank))
-        found = loop.large_entries(low_rank, max(threshold, 1e-12 * largest))
-    change = history[-1] / norm
-    converged = change <= tol or since >= PATIENCE
-    return Projected(low_rank, found, np.array(history), iteration, converged, change)
-
-
 class _Projections:
-    def __init__(self, X: Array, rank: int, crew: Crew) -> None:
-        self.X, self.rank, self.crew = X, rank, crew
+    """The data, and the projections on both sets."""
+
+    def __init__(self, X: Array, rank: int, pool: ThreadPool) -> None:
+        self.X, self.rank, self.pool = X, rank, pool
         self.lanes = lanes(X.shape[0])
 
     def start(self, share: float) -> tuple[LowRank, float]:
         """Best matrix of that rank for the data without their largest entries."""
-        threshold = share * spectral_norm(within_reach(self.X), self.crew)
+        threshold = share * spectral_norm(clip_outliers(self.X), self.pool)
         A = np.where(np.abs(self.X) <= threshold, self.X, 0.0).astype(self.X.dtype)
-        low_rank = SingularThreshold(self.X.shape, self.crew).top(A, self.rank)
+        low_rank = SingularThreshold(self.X.shape, self.pool).top(A, self.rank)
         return low_rank, float(low_rank.values[0])
 
     def step(self, low_rank: LowRank, threshold: float) -> tuple[LowRank, float, float, float]:
-        """Drop large entries, project on the tangent space, cut to the rank.
+        """Leave out large entries, project on the tangent space, truncate to the rank.
 
-        Returns the next matrix, its largest singular value, the first one that was cut, and
-        the norm of what is neither low rank nor dropped.
+        Returns the next matrix, its largest singular value, the first one that was truncated,
+        and the norm of what is neither low rank nor left out.
         """
         lengths = np.where(low_rank.values > 0, low_rank.values, 1.0)
         U, V = low_rank.left / lengths.astype(self.X.dtype), low_rank.right.T
         if low_rank.values[-1] <= 1e-12 * low_rank.values[0]:
-            # The data have fewer directions so far: complete them in any way.
+            # The data have a lower rank so far: complete the directions in any way.
             U, V = orthonormal(U), orthonormal(V)
         AV, UA, squares = self._products(low_rank, U, V, threshold)
         core = U.T @ AV
@@ -137,7 +149,7 @@ class _Projections:
                 total += U[place].T @ tile
             return np.concatenate(images), total, squares
 
-        parts = self.crew.each(work, range(len(self.lanes)))
+        parts = self.pool.map(work, range(len(self.lanes)))
         images = np.concatenate([part[0] for part in parts])
         sums, squares = sum(part[1] for part in parts), sum(part[2] for part in parts)
         return images, np.asarray(sums), float(squares)
@@ -152,5 +164,5 @@ class _Projections:
                 found.append(sparse.csr_array(np.where(np.abs(error) > threshold, error, 0.0)))
             return sparse.vstack(found, format="csr")
 
-        parts = self.crew.each(work, range(len(self.lanes)))
+        parts = self.pool.map(work, range(len(self.lanes)))
         return sparse.csr_array(sparse.vstack(parts, format="csr"))

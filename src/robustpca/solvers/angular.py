@@ -10,12 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from robustpca.engine.linalg import Array, DenseBlock, orthonormal, principal_axes, square_norms
+from robustpca.engine.blocks import slices
+from robustpca.engine.compact import inner_products
+from robustpca.engine.linalg import Array, orthonormal, principal_axes, square_norms
 from robustpca.engine.rows import Rows
-from robustpca.engine.threads import Crew
-from robustpca.engine.view import FEATURES, View, WideBlock, directed, row, square_distances
-from robustpca.solvers.reweighting import inner_products
+from robustpca.engine.spherical import RowDirections, directed, explore, near_rows
+from robustpca.engine.threads import ThreadPool
+from robustpca.engine.view import View, square_distances
+from robustpca.parts.centers import MEDIAN_TOL, geometric_median, remaining_force
 
+# Axes beyond the components that a view is expanded along at a time.
+MORE_AXES = 10
+# Expansions of a view that serves to bound angles only.
+FEW_EXPANSIONS = 2
 # Angles this near to the largest one count as within it: rounding must not decide ties.
 NEAR_TIE = 1e-9
 # Bytes of the anchors that are compared with all rows at a time, as a share of the data.
@@ -42,6 +49,80 @@ class Axes:
     residuals: Array
 
 
+@dataclass(frozen=True)
+class AngularSubspace:
+    """Axes of the directions from a centre, and the rows that count (``support``).
+
+    ``force`` is the length of the mean direction at the geometric median, as far as rows at that
+    point do not balance it; None at other centres. Distances below ``floor`` are rounding error.
+    """
+
+    center: Array
+    axes: Axes
+    support: Array
+    anchor: int | None
+    force: float | None
+    floor: float
+
+
+def angular_subspace(
+    rows: Rows,
+    center: Array | None,
+    n_components: int,
+    *,
+    exact: bool,
+    max_angle: float,
+    n_anchors: int | None,
+    n_expansions: int,
+    rng: np.random.Generator,
+    report: Callable[[int, int], object],
+) -> AngularSubspace:
+    """Maximise the squared cosines between the rows, taken from ``center``, and a subspace.
+
+    A centre of None is the geometric median. Rows that are farther than ``max_angle`` from the
+    best of ``n_anchors`` random rows (None for all rows) are left out; ``report`` receives how
+    many anchors have been counted, and of how many. The eigenproblem is solved as it is if
+    ``exact``, else in a random subspace that is expanded ``n_expansions`` times.
+    """
+    near, force, tol = near_rows(rows), None, None
+    if center is None and not exact:
+        # A view that is expanded anyway finds the geometric median on its way.
+        tol = MEDIAN_TOL[rows.dtype.name]
+    else:
+        near = near.centred(geometric_median(rows) if center is None else center)
+    # BLAS likes eight columns at a time, one of which may be the force on the centre.
+    columns = -(-(n_components + MORE_AXES + 1) // 8) * 8
+    width = columns if tol is None else columns - 1
+    directions = RowDirections(near, 3 * columns)
+    view, trims, anchor = directions.view, max_angle < np.pi / 2, None
+    if trims or not exact:
+        directions.initialise(width, rng)
+        n_first = FEW_EXPANSIONS if trims else n_expansions
+        force = explore(directions, width, n_first, n_converged=n_components, tol=tol)
+    if trims:
+        usable = np.flatnonzero(directed(directions.lengths(), view.rows.floor)[0])
+        anchors = None
+        if n_anchors is not None and n_anchors < len(usable):
+            anchors = rng.choice(usable, n_anchors, replace=False)
+        total = len(usable if anchors is None else anchors)
+        found = trim(view, max_angle, anchors=anchors, report=lambda done: report(done, total))
+        directions.support, anchor = found.support, found.anchor
+    support = directions.support
+    if exact:
+        axes = exact_axes(near, support * directions.inverse_lengths() ** 2, n_components)
+    else:
+        if trims:
+            explore(directions, width, n_expansions, n_converged=n_components)
+        axes = view_axes(directions, n_components)
+    if center is not None:
+        force = None
+    elif exact:
+        pull, held = remaining_force(rows, near.center)
+        force = 0.0 if pull <= held else pull / rows.shape[0]
+    floor = view.rows.floor * float(np.median(directions.lengths()))
+    return AngularSubspace(view.point, axes, support, anchor, force, floor)
+
+
 def exact_axes(rows: Rows, weights: Array, n_components: int) -> Axes:
     """Solve the eigenproblem of the features, or of the samples if these are fewer."""
     n, d = rows.shape
@@ -63,35 +144,30 @@ def exact_axes(rows: Rows, weights: Array, n_components: int) -> Axes:
 def _products(rows: Rows) -> Array:
     """Inner products of all centred rows."""
     n, d = rows.shape
-    if issubclass(rows.block_kind, DenseBlock):
+    if rows.is_dense:
         products = np.tril(inner_products(rows))
         return products + np.tril(products, -1).T
-    products, step = np.empty((n, n)), max(1, GROUP_BYTES // (8 * d))
-    for at in range(0, n, step):
-        chosen = (np.arange(n) >= at) & (np.arange(n) < at + step)
-        products[:, at : at + step] = rows.map("project", rows.map(_take, along=(chosen,)).T)
+    products = np.empty((n, n))
+    for place in slices(n, max(1, GROUP_BYTES // (8 * d))):
+        others = rows.block(place.start, place.stop).take(slice(None))
+        products[:, place] = rows.map("project", others.T)
     return (products + products.T) / 2
 
 
-def _take(block: Any, chosen: Array) -> Array:
-    taken: Array = block.take(np.flatnonzero(chosen))
-    return taken
-
-
-def view_axes(view: View, n_components: int) -> Axes:
-    """Leading axes within a view that has been widened along them."""
-    values, axes = view.axes()
+def view_axes(directions: RowDirections, n_components: int) -> Axes:
+    """Leading axes within a view that has been expanded along them."""
+    view = directions.view
+    values, axes = directions.axes()
     axes = axes[:, :n_components]
-    basis = axes if view.basis is None else view.basis @ axes.astype(view.basis.dtype)
     missing = n_components - axes.shape[1]
-    found = np.pad(basis.astype(np.float64), ((0, 0), (0, missing)))
+    found = np.pad(view.directions(axes).astype(np.float64), ((0, 0), (0, missing)))
     basis = orthonormal(found)
     # The factorisation may turn an axis round.
     basis *= np.where(np.einsum("ij,ij->j", basis, found) < 0, -1.0, 1.0)
-    codes = np.pad(view.seen.map("project", axes), ((0, 0), (0, missing)))
+    codes = np.pad(view.coordinates.map("project", axes), ((0, 0), (0, missing)))
     values = np.pad(values[:n_components], (0, missing))
     rows = view.rows.centred(view.point)
-    residuals = square_distances(rows, codes, view.lengths() ** 2, basis)
+    residuals = square_distances(rows, codes, directions.lengths() ** 2, basis)
     return Axes(basis.T, values, codes, residuals)
 
 
@@ -137,7 +213,7 @@ def trim(
         if not len(waiting) or np.count_nonzero(contenders) == 1:
             break
         if counted.any() and len(waiting) > n_samples / 2:
-            # Each pair is looked at once, while one by one both of its rows would ask for it.
+            # Each pair is counted once, while one by one it would be counted for both rows.
             low, high = counter.count_all(report)
             counted = counter.usable
             continue
@@ -161,7 +237,7 @@ class Counter:
         # Counts do not depend on the blocks, and large products are faster than small ones.
         self.rows = rows = view.rows.centred(view.point).coarser(TALL)
         self.usable, self.inverse = directed(np.sqrt(rows.map("square_norms")), rows.floor)
-        self.band = rounding(rows, self.inverse)
+        self.band = rows.cosine_errors(self.inverse)
         row_bytes = rows.shape[1] * rows.dtype.itemsize
         share = max(GROUP_BYTES, int(GROUP_SHARE * rows.shape[0] * row_bytes))
         self.group_size = max(FIRST_GROUP, share // row_bytes)
@@ -174,9 +250,9 @@ class Counter:
         """Least and largest count that each row can have, and a guess."""
         view = self.view
         if view.basis is None:
-            codes = view.seen.map("project", np.eye(self.rows.shape[1]))
+            codes = view.coordinates.map("project", np.eye(self.rows.shape[1]))
         else:
-            codes = view.codes - view.seen.center
+            codes = view.codes - view.coordinates.center
         chosen = self.usable
         inverse = self.inverse[chosen]
         # Each coordinate may be wrong by that much.
@@ -186,8 +262,7 @@ class Counter:
         outside = np.sqrt(view.outside[chosen] * inverse**2 + 2 * band).astype(single)
         band = (band + 2.0**-22 * (single == np.float32)).astype(single)
 
-        def work(start: int) -> Array:
-            place = slice(start, start + step)
+        def work(place: slice) -> Array:
             cosines = np.abs(units[place] @ units.T)
             slack = np.outer(outside[place], outside)
             slack += band[place, None]
@@ -197,9 +272,9 @@ class Counter:
             cosines += slack
             return np.array([np.count_nonzero(cosines < self.cosine, axis=1), high, guess])
 
-        step = max(1, TILE // len(units))
-        with Crew() as crew:
-            counts = np.hstack(crew.each(work, range(0, len(units), step)))
+        with ThreadPool() as pool:
+            places = slices(len(units), max(1, TILE // len(units)))
+            counts = np.hstack(pool.map(work, places))
         out = np.full((3, len(chosen)), np.inf)
         out[:, chosen] = counts
         return out[0], out[1], out[2]
@@ -213,18 +288,15 @@ class Counter:
     def count_all(self, report: Callable[[int], object]) -> tuple[Array, Array]:
         """Least and largest count of all rows, from the product of each pair."""
         rows, counts = self.rows, np.zeros((len(self.usable), 2))
-        wide = issubclass(rows.block_kind, WideBlock)
-        # (x - m)'(y - m) is (x - m)'y less (x - m)'m, so y may stay where it is.
-        shifts = rows.map("project", rows.center[:, None] * wide)[:, 0]
-        # Rounding of both rows, seen from the origin, as a product of one number for each.
-        center = float(np.linalg.norm(rows.center)) * wide
-        least = float(rounding(rows, np.zeros(1))[0])
-        doubts = np.sqrt(4 * least) * (1 + center * self.inverse)
+        # (x - m)'(y - m) is (x - m)'y less (x - m)'m, so y need not be centred.
+        center = rows.operand_center
+        shifts = rows.map("project", center[:, None])[:, 0]
+        # Rounding of both rows, as lengths from the origin, as a product of one number for each.
+        least = float(rows.cosine_errors(np.zeros(1))[0])
+        doubts = np.sqrt(4 * least) * (1 + float(np.linalg.norm(center)) * self.inverse)
         along = (self.usable, self.inverse, doubts, shifts)
         for first, (start, stop) in enumerate(rows.bounds):
-            others = rows.read(start, stop)
-            if not wide:
-                others = rows.block_kind(others, rows.center, rows.dtype).dense()
+            others = rows.block(start, stop).operand()
             group = (self.inverse[start:stop], doubts[start:stop])
             ours, theirs = rows.map(
                 _count_both, others, *group, self.cosine, along=along, first=first
@@ -239,12 +311,12 @@ class Counter:
         """The winner among rows whose counts rounding could not tell apart."""
         if len(contenders) == 1:
             return int(contenders[0])
-        counts, sums, slack = self._in_groups(self.rows, contenders, _settle, self._along)
+        counts, sums, slack = self._in_groups(self.rows, contenders, _decide, self._along)
         sums[counts > counts.min()] = -np.inf
         tied = sums + slack >= np.max(sums - slack)
         if np.count_nonzero(tied) == 1:
             return int(contenders[np.argmax(tied)])
-        contenders, exact = contenders[tied], self._exact_rows()
+        contenders, exact = contenders[tied], self.rows.precise()
         inverse = directed(np.sqrt(exact.map("square_norms")), self.rows.floor)[1]
         (sums,) = self._in_groups(exact, contenders, _sum_kept, (self.usable, inverse))
         tied = sums >= sums.max() - NEAR_TIE * len(self.usable)
@@ -256,23 +328,17 @@ class Counter:
         """Sums over all rows of a function of some directions, in double precision."""
         size = max(1, self.group_size // 2)
         results = []
-        for at in range(0, len(contenders), size):
-            units = self._units(self._exact_rows(), contenders[at : at + size])
+        for place in slices(len(contenders), size):
+            units = self._units(self.rows.precise(), contenders[place])
             results.append(rows.sum(function, units, self.cosine, along=along))
         return [np.concatenate(parts) for parts in zip(*results, strict=True)]
 
     def within(self, anchor: int) -> Array:
         """Rows within the largest angle of the anchor, and those without a direction."""
-        unit = row(self._exact_rows(), anchor)
+        unit = self.rows.precise().row(anchor)
         unit /= np.linalg.norm(unit)
         kept: Array = self.rows.map(_within, unit, self.cosine, along=self._along)
         return kept
-
-    def _exact_rows(self) -> Rows:
-        exact = self.rows.precise()
-        if issubclass(exact.block_kind, DenseBlock):
-            exact.block_kind = DenseBlock
-        return exact
 
     def _units(self, rows: Rows, group: Array) -> Array:
         chosen = np.zeros(len(self.usable), dtype=bool)
@@ -281,25 +347,9 @@ class Counter:
         return units
 
 
-def rounding(rows: Rows, inverse: Array) -> Array:
-    """Bound on the rounding error of a cosine with each row, in any order of summation."""
-    unit = 2.0 ** (-24 if rows.dtype == np.float32 else -53)
-    d = rows.shape[1]
-    # Where the centre is subtracted after a product, the error grows with its length.
-    center = 2 * float(np.linalg.norm(rows.center)) * inverse
-    if rows.block_kind is DenseBlock:
-        bound = (d + 8) * np.ones_like(inverse)
-    elif issubclass(rows.block_kind, WideBlock):
-        n_terms = min(d, 4 * FEATURES)
-        bound = (n_terms + d / 256 + 8) * (1 + center) + n_terms / 2
-    else:
-        bound = (d + 8) * (1 + center) ** 2
-    return unit * bound
-
-
 def _units(block: Any, chosen: Array, usable: Array) -> Array:
     """Directions of the chosen rows."""
-    units: Array = type(block)(block.block[chosen], block.center, block.dtype).dense()
+    units: Array = block.select(chosen).dense()
     lengths = np.sqrt(square_norms(units))
     scales = np.where(usable[chosen], 1 / np.where(lengths > 0, lengths, 1.0), 0.0)
     units *= scales[:, None].astype(units.dtype)
@@ -352,7 +402,7 @@ def _count_both(
     return ours, theirs
 
 
-def _settle(
+def _decide(
     block: Any, usable: Array, inverse: Array, band: Array, units: Array, cosine: float
 ) -> tuple[Array, Array, Array]:
     """Far rows of each unit, and the sum of absolute cosines with the others, give or take."""

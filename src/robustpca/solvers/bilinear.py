@@ -6,9 +6,9 @@ has far fewer parameters and is fitted by two small eigenproblems in turn.
 
 import numpy as np
 
-from robustpca.engine.linalg import Array, DenseBlock, flip_signs, principal_axes, square_norms
+from robustpca.engine.blocks import DenseBlock
+from robustpca.engine.linalg import Array, finite, flip_signs, principal_axes, square_norms
 from robustpca.engine.rows import ArrayRows, Rows
-from robustpca.solvers.reweighting import finite
 
 
 class BilinearModel:
@@ -28,7 +28,7 @@ class BilinearModel:
         Sweeps with equal weights to begin with, after the leading axes of each side.
     identity : bool, default=False
         Begin with the first coordinate axes of each side instead. Where the outer rows or
-        columns of the images are constant this is a bad place.
+        columns of the images are constant this start is poor.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class BilinearModel:
         identity: bool = False,
     ) -> None:
         self.shape, self.fixed = image_shape, center is not None
-        self.rows = rows.settled() if center is None else rows.centred(center)
+        self.rows = rows.median_centred() if center is None else rows.centred(center)
         n_left, n_right = n_components
         uniform = np.ones(rows.shape[0])
         self.weights = uniform
@@ -83,11 +83,11 @@ class BilinearModel:
         residuals = self.rows.map(_residuals, self.left, self.right, self.shape)
         return np.where(residuals > self.floor**2, residuals, 0.0)
 
-    def settle(self, weights: Array) -> None:
-        """There is nothing to widen: every fit sees all of the data."""
+    def refine(self, weights: Array) -> None:
+        """Do nothing: every fit uses all of the data."""
 
-    def widen(self, weights: Array, enough: float) -> bool:
-        """There is nothing to widen: every fit sees all of the data."""
+    def expand(self, weights: Array, enough: float) -> bool:
+        """Do nothing: every fit uses all of the data."""
         return False
 
     def coordinates(self) -> tuple[Rows, Array]:

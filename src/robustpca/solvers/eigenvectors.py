@@ -2,20 +2,23 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 from scipy.sparse import csgraph
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from robustpca.engine.linalg import Array, orthonormal, square_norms
-from robustpca.parts.entry_losses import GraphSmoothness, row_shrink
+from robustpca.engine.progress import Callback, Progress, ignore
 
 Product = Callable[[Array], Array]
 
 # Up to this size all products are formed and the matrix is decomposed.
 DENSE_SIZE = 500
+# Up to this many vertices an inverse is formed once; products with it are then fast.
+DENSE_VERTICES = 1500
 # Eigenvalues that differ by less are one and the same.
 SAME = 1e-9
 # Accuracy of eigenvectors that the next pass of a loop will change anyway.
@@ -58,8 +61,8 @@ def largest_eigenvectors(
     if start is not None:
         return _lanczos(product, size, count, fixed, start=start, tol=ROUGH)
     values, vectors = _lanczos(product, size, count, fixed)
-    # From one starting vector Lanczos sees one vector of a multiple eigenvalue, and finds the
-    # others by rounding error or not at all. So what is left is asked for its largest.
+    # From one starting vector Lanczos finds one vector of a multiple eigenvalue, and the others
+    # by rounding error or not at all. So the largest eigenvalue of the rest is compared.
     while True:
         held = np.hstack([fixed, vectors])
         if _lanczos(product, size, 1, held, tol=ROUGH)[0][0] <= values[-1] + SAME:
@@ -145,7 +148,7 @@ def graph_weight(X: Array, laplacian: Any, beta: float) -> float:
 
 @dataclass(frozen=True)
 class Embedding:
-    """Orthonormal columns ``codes`` and ``loadings``, whose product is near the data."""
+    """Two factors whose product ``codes @ loadings`` is near the data."""
 
     codes: Array
     loadings: Array
@@ -154,24 +157,25 @@ class Embedding:
 def graph_embedding(
     X: Array,
     laplacian: Any,
-    count: int,
+    n_components: int,
     weight: float,
     *,
-    against: Array | None = None,
+    exclude_constant: bool = False,
     start: Array | None = None,
 ) -> Embedding:
     """Minimise ``|X - Q B|^2 + weight tr(Q' L Q)`` over ``B`` and ``Q`` with ``Q' Q = I``.
 
-    The columns of Q are the first eigenvectors of ``weight L - X X'``, least eigenvalue first;
-    with ``against``, among those at right angles to its columns.
+    The columns of Q, the codes, are the first eigenvectors of ``weight L - X X'``, least
+    eigenvalue first; with ``exclude_constant``, among those at right angles to a constant.
     """
+    against = np.full((len(X), 1), len(X) ** -0.5) if exclude_constant else None
     bound = float(np.vdot(X, X)) + weight * float(abs(laplacian).sum(axis=1).max())
     scale = 1 / bound if bound > 0 else 0.0
 
     def product(A: Array) -> Array:
         return scale * (X @ (X.T @ A)) - (scale * weight) * (laplacian @ A)
 
-    _, codes = largest_eigenvectors(product, len(X), count, against, start=start)
+    _, codes = largest_eigenvectors(product, len(X), n_components, against, start=start)
     return Embedding(codes, codes.T @ X)
 
 
@@ -187,23 +191,8 @@ SHORTEST = 1e-9
 
 
 @dataclass(frozen=True)
-class Step:
-    """What a callback is told after each pass; the objective is the least so far."""
-
-    iteration: int
-    objective: float
-    change: float
-    phase: str
-
-    @property
-    def detail(self) -> str:
-        """The rest of a progress line."""
-        return self.phase
-
-
-@dataclass(frozen=True)
 class RobustEmbedding:
-    """The best pair that was met, and how the search went."""
+    """The best pair of all passes, and how the search ended."""
 
     best: Embedding
     objective: Array
@@ -212,99 +201,79 @@ class RobustEmbedding:
     change: float
 
 
-class RobustSearch:
+def robust_embedding(
+    X: Array,
+    laplacian: Any,
+    n_components: int,
+    weight: float,
+    *,
+    starts: Sequence[float],
+    unit: float,
+    exclude_constant: bool,
+    tol: float,
+    max_iter: int,
+    callback: Callback = ignore,
+) -> RobustEmbedding:
     """Minimise the sum of the row norms of ``X - Q B`` plus ``weight tr(Q' L Q)``, ``Q' Q = I``.
 
-    The problem is not convex, and no pass is sure to lower the objective: the best pair that
-    was met is kept. The search begins at the best of the solutions for squared errors with the
-    weights ``starts``. The norm of a usual row is ``unit``.
+    The problem is not convex, and no pass is sure to lower the objective, so the best pair is
+    returned. The search begins at the best of the solutions for squared errors with the weights
+    ``starts``. An augmented Lagrangian method splits the data until both parts agree; then the
+    loadings are made optimal for the codes of the best pair. A typical row has norm ``unit``.
     """
 
-    def __init__(
-        self,
-        X: Array,
-        laplacian: Any,
-        count: int,
-        weight: float,
-        *,
-        starts: Sequence[float],
-        against: Array | None,
-        unit: float,
-    ) -> None:
-        self.X, self.laplacian, self.weight, self.against = X, laplacian, weight, against
-        self.penalty, self.shortest = 1 / unit, SHORTEST * unit
-        self.size = max(float(np.linalg.norm(X)), np.finfo(np.float64).tiny)
-        self.least = np.inf
-        for start in starts:
-            self._weigh(graph_embedding(X, laplacian, count, start, against=against))
-        self.pair = self.best
-        self.errors = X - self.best.codes @ self.best.loadings
-        self.dual = np.zeros_like(X)
-
-    def run(self, tol: float, max_iter: int, watch: Callable[[Step], object]) -> RobustEmbedding:
-        """Split until both parts agree; then polish the loadings of the best pair."""
-        history, change = [self.least], np.inf
-        phases = {"splitting": self.split, "polishing": self.polish}
-        waiting = list(phases)
-        while waiting and len(history) <= max_iter:
-            change = phases[waiting[0]]()
-            history.append(self.least)
-            watch(Step(len(history) - 1, self.least, change, waiting[0]))
-            if change <= tol:
-                waiting.pop(0)
-        return RobustEmbedding(self.best, np.array(history), len(history) - 1, not waiting, change)
-
-    def split(self) -> float:
-        """One pass of the augmented Lagrangian method; by how much both parts still disagree."""
-        count = self.pair.codes.shape[1]
-        target = self.X - self.errors + self.dual
-        self.pair = graph_embedding(
-            target,
-            self.laplacian,
-            count,
-            2 * self.weight / self.penalty,
-            against=self.against,
-            start=self.pair.codes,
+    def solve(target: Array, weight: float, start: Array | None = None) -> Embedding:
+        return graph_embedding(
+            target, laplacian, n_components, weight, exclude_constant=exclude_constant, start=start
         )
-        apart = self._weigh(self.pair) + self.dual
-        self.errors = row_shrink(apart, 1 / self.penalty)
-        moved = apart - self.errors
-        change = float(np.linalg.norm(moved - self.dual)) / self.size
-        # The multiplier is the penalty times this, and does not change when the penalty does.
-        grown = min(GROWTH * self.penalty, LARGEST_PENALTY)
-        self.dual, self.penalty = moved * (self.penalty / grown), grown
-        return change
 
-    def polish(self) -> float:
-        """Reweight the rows and fit the loadings anew; the relative decrease of the objective."""
-        before, codes = self.least, self.best.codes
-        norms = np.sqrt(square_norms(self.X - codes @ self.best.loadings))
-        roots = 1 / np.sqrt(np.maximum(norms, self.shortest))[:, None]
-        loadings = linalg.lstsq(roots * codes, roots * self.X, check_finite=False)[0]
-        self._weigh(Embedding(codes, loadings))
-        return (before - self.least) / max(before, np.finfo(np.float64).tiny)
+    def measure(pair: Embedding) -> tuple[float, Array]:
+        """The objective of a pair, and what it leaves of the data."""
+        rest = X - pair.codes @ pair.loadings
+        value = float(np.sqrt(square_norms(rest)).sum())
+        return value + weight * roughness(pair.codes, laplacian), rest
 
-    def _weigh(self, pair: Embedding) -> Array:
-        """Keep the pair if it is the best so far; what it leaves of the data."""
-        apart = self.X - pair.codes @ pair.loadings
-        value = float(np.sqrt(square_norms(apart)).sum())
-        value += self.weight * roughness(pair.codes, self.laplacian)
-        if value < self.least:
-            self.least, self.best = value, pair
-        return apart
+    tiny = float(np.finfo(np.float64).tiny)
+    best = pair = min((solve(X, start) for start in starts), key=lambda pair: measure(pair)[0])
+    least, errors = measure(best)
+    dual, penalty, size = np.zeros_like(X), 1 / unit, max(float(np.linalg.norm(X)), tiny)
+    history, change, agreed, polished = [least], np.inf, False, False
+    while not agreed and len(history) <= max_iter:
+        pair = solve(X - errors + dual, 2 * weight / penalty, start=pair.codes)
+        value, rest = measure(pair)
+        if value < least:
+            best, least = pair, value
+        errors = row_shrink(rest + dual, 1 / penalty)
+        moved = rest + dual - errors
+        change = float(np.linalg.norm(moved - dual)) / size
+        agreed = change <= tol
+        # The multiplier is the penalty times the dual, and does not change when the penalty does.
+        grown = min(GROWTH * penalty, LARGEST_PENALTY)
+        dual, penalty = moved * (penalty / grown), grown
+        history.append(least)
+        callback(Progress(len(history) - 1, least, change, phase="splitting"))
+    while agreed and not polished and len(history) <= max_iter:
+        norms = np.sqrt(square_norms(measure(best)[1]))
+        roots = 1 / np.sqrt(np.maximum(norms, SHORTEST * unit))[:, None]
+        loadings = linalg.lstsq(roots * best.codes, roots * X, check_finite=False)[0]
+        pair = Embedding(best.codes, loadings)
+        value, before = measure(pair)[0], least
+        if value < least:
+            best, least = pair, value
+        change = (before - least) / max(before, tiny)
+        polished = change <= tol
+        history.append(least)
+        callback(Progress(len(history) - 1, least, change, phase="polishing"))
+    return RobustEmbedding(best, np.array(history), len(history) - 1, polished, change)
 
 
-def smooth_factors(X: Array, laplacian: Any, count: int, smoothness: float) -> tuple[Array, Array]:
+def smooth_factors(X: Array, laplacian: Any, n_components: int, smoothness: float) -> Embedding:
     """Minimise ``|X - Z V'|^2 + smoothness tr(Z' L Z)`` over ``Z`` and ``V`` with ``V' V = I``.
 
-    With Z eliminated, V are the first eigenvectors of ``X' (I + smoothness L)^-1 X``. Returns
-    their rows ``V'`` and ``Z``.
+    With the codes Z eliminated, V are the first eigenvectors of ``X' (I + smoothness L)^-1 X``.
     """
     total = float(np.vdot(X, X)) or 1.0
-    term = GraphSmoothness(laplacian, smoothness / 2)
-
-    def smooth(A: Array) -> Array:
-        return term.prox(A, 1.0)
+    smooth = graph_smoother(laplacian, smoothness)
 
     if len(X) >= X.shape[1]:
         coordinates, turn = X, None
@@ -316,9 +285,52 @@ def smooth_factors(X: Array, laplacian: Any, count: int, smoothness: float) -> t
     def product(A: Array) -> Array:
         return coordinates.T @ smooth(coordinates @ A) / total
 
-    _, axes = largest_eigenvectors(product, coordinates.shape[1], count)
+    _, axes = largest_eigenvectors(product, coordinates.shape[1], n_components)
     components = (axes if turn is None else turn @ axes).T
-    return components, smooth(X @ components.T)
+    return Embedding(smooth(X @ components.T), components)
+
+
+def graph_smoother(laplacian: Any, factor: float) -> Product:
+    """Multiplication by the inverse of ``I + factor * laplacian``."""
+    n_vertices = laplacian.shape[0]
+    if factor == 0:
+        return np.asarray
+    if n_vertices > DENSE_VERTICES:
+        return partial(conjugate_gradients, laplacian, factor)
+    system = np.eye(n_vertices) + factor * sparse.csr_array(laplacian).toarray()
+    inverse = linalg.inv(system, overwrite_a=True)
+    return lambda A: inverse.astype(A.dtype, copy=False) @ A
+
+
+def conjugate_gradients(laplacian: Any, factor: float, A: Array) -> Array:
+    """Solve ``(I + factor * laplacian) Z = A`` for all columns at once, to rounding error."""
+    Z = A.copy()
+    residual = -factor * (laplacian @ A)
+    direction = residual.copy()
+    squares = np.einsum("ij,ij->j", residual, residual)
+    enough = squares.max(initial=0.0) * np.finfo(A.dtype).eps ** 2
+    for _ in range(10 * A.shape[0]):
+        if squares.max(initial=0.0) <= enough:
+            break
+        image = direction + factor * (laplacian @ direction)
+        curve = np.einsum("ij,ij->j", direction, image)
+        ahead = np.where(curve > 0, squares / np.where(curve > 0, curve, 1), 0).astype(A.dtype)
+        Z += ahead * direction
+        residual -= ahead * image
+        previous, squares = squares, np.einsum("ij,ij->j", residual, residual)
+        turn = np.where(previous > 0, squares / np.where(previous > 0, previous, 1), 0)
+        direction = residual + turn.astype(A.dtype) * direction
+    return Z
+
+
+def row_shrink(A: Array, threshold: float) -> Array:
+    """Shorten every row by ``threshold``, to zero at the least: proximal step of the l2,1 norm."""
+    # Squares of what is divided by the largest entry can neither overflow nor vanish.
+    largest = np.abs(A).max(axis=1, initial=0.0).astype(np.float64)
+    units = np.where(largest > 0, largest, 1.0)
+    norms = units * np.sqrt(square_norms(A / units[:, None]))
+    factors = 1 - threshold / np.maximum(norms, max(threshold, np.finfo(np.float64).tiny))
+    return A * factors.astype(A.dtype)[:, None]
 
 
 @dataclass(frozen=True)

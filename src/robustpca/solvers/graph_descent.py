@@ -1,8 +1,8 @@
-"""Accelerated proximal gradient descent for data that is smooth on two graphs.
+"""Accelerated proximal gradient descent for data that are smooth on two graphs.
 
-The smooth part of the objective is a pair of sparse products, one over the rows and one over
-the columns; the loss is elementwise. An iteration is one pass over cache-sized tiles of rows:
-both products, proximal step, momentum and all sums are done while a tile is at hand.
+`fista` is the loop of FRPCAG. The gradient is a pair of sparse products, one over the rows and
+one over the columns; the loss is elementwise. An iteration is one pass over tiles of rows that
+fit the cache: both products, proximal step, momentum and all sums are done on a tile at a time.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,10 +13,12 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
+from robustpca.engine.blocks import slices
 from robustpca.engine.linalg import Array
-from robustpca.engine.threads import Crew, compiled, one_blas_thread
+from robustpca.engine.progress import Callback, Progress, ignore
+from robustpca.engine.threads import ThreadPool, compiled, one_blas_thread
 from robustpca.parts.entry_losses import EntryLoss
-from robustpca.parts.graphs import locality_order, spectral_norm
+from robustpca.parts.graphs import eigenvalue_bound, locality_order
 
 R = TypeVar("R")
 
@@ -24,60 +26,29 @@ R = TypeVar("R")
 TILE_BYTES = 5 << 16
 # Tiles that a thread takes at a time.
 BATCH = 8
-# For so many iterations greedy momentum may lead nowhere before Nesterov's takes over.
+# Iterations without a shorter step after which Nesterov's momentum replaces the greedy one.
 PATIENCE = 30
 # Iterations between two evaluations of the objective, each of which costs a third of one.
 EVERY = 10
 
 
 @dataclass(frozen=True)
-class Step:
-    """What a callback is told after each iteration; the objective is the latest known."""
-
-    iteration: int
-    objective: float
-    change: float
-    n_restarts: int
-
-    @property
-    def detail(self) -> str:
-        """The rest of a progress line."""
-        return f"{self.n_restarts} restarts"
-
-
-Watch = Callable[[Step], object]
-
-
-@dataclass(frozen=True)
-class Move:
-    """Sums over all entries that an iteration leaves behind.
-
-    With ``Y`` the point the iteration started from, ``U`` the one it found and ``V`` the one
-    found before: ``square_step`` is the squared norm of ``U - Y``, which vanishes only at a
-    minimiser, ``square_norm`` that of ``U``, and ``uphill`` the inner product of ``Y - U`` and
-    ``U - V``, which is positive when the momentum points the wrong way. ``objective`` is that
-    of ``Y``, if it was asked for.
-    """
-
-    square_step: float
-    square_norm: float
-    uphill: float
-    objective: float = 0.0
-
-    @property
-    def change(self) -> float:
-        """Length of the step relative to where it led."""
-        if self.square_step == 0:
-            return 0.0
-        return float(np.sqrt(self.square_step / self.square_norm)) if self.square_norm else np.inf
-
-
-@dataclass(frozen=True)
 class Descent:
     """Where the descent ended.
 
-    ``objective`` was evaluated at the start, where every tenth iteration set out from, and at
-    the end.
+    Attributes
+    ----------
+    low_rank : ndarray of shape (n_samples, n_features)
+        The point that was found.
+    objective : ndarray of shape (n_iter + 1,)
+        Objective at the start, and after each iteration the latest value that is known: it is
+        evaluated where every tenth iteration starts from, and at the end.
+    n_iter : int
+        Number of iterations.
+    converged : bool
+        Whether the tolerance was reached.
+    change : float
+        Length of the last step relative to the point it led to.
     """
 
     low_rank: Array
@@ -87,13 +58,136 @@ class Descent:
     change: float
 
 
+def fista(
+    X: Array,
+    loss: EntryLoss,
+    sample_laplacian: sparse.csr_array | None = None,
+    sample_smoothness: float = 1.0,
+    feature_laplacian: sparse.csr_array | None = None,
+    feature_smoothness: float = 1.0,
+    *,
+    tol: float = 1e-5,
+    max_iter: int = 500,
+    restart: bool = True,
+    greedy: bool = True,
+    callback: Callback = ignore,
+    **options: Any,
+) -> Descent:
+    """Minimise a loss plus smoothness on one or two graphs by descent with momentum.
+
+    The objective is ``loss(X - U) + sample_smoothness * trace(U.T @ L @ U)``, where ``L`` is
+    the Laplacian of the samples, ``+ feature_smoothness * trace(U @ L @ U.T)`` with that of
+    the features. The momentum is reset when it points uphill [2]_.
+
+    The loop ends when the step of an iteration, which vanishes only at a minimiser, is no
+    longer than ``tol`` times the norm of the point it leads to. Some subgradient of the
+    objective there is then at most ``tol`` times the Lipschitz constant of the gradient times
+    the length of that point; with the default, the objective is mostly within 1e-6 of its
+    minimum. Steps shorter than four units in the last digit are rounding error, so the
+    tolerance is at least as large.
+
+    With ``greedy`` the momentum is not Nesterov's [1]_, which grows slowly, but from the
+    beginning as large as the last move [3]_. That takes a tenth to a third fewer iterations, and
+    is not proved to converge: if steps do not get shorter for a while, the loop continues
+    without it.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Data; NaN where missing. Single precision is retained, anything else becomes double. An
+        array in C order is not copied.
+    loss : EntryLoss
+        Loss of the residual entries.
+    sample_laplacian, feature_laplacian : csr_array, default=None
+        Laplacians over the rows and over the columns; None for no such term.
+    sample_smoothness, feature_smoothness : float, default=1.0
+        Weights of the two terms.
+    tol : float, default=1e-5
+        Tolerance.
+    max_iter : int, default=500
+        Largest number of iterations.
+    restart : bool, default=True
+        Whether to reset a momentum that points uphill.
+    greedy : bool, default=True
+        Whether to start with greedy momentum; it needs ``restart``.
+    callback : callable
+        Called with a `Progress` after each iteration.
+    **options
+        ``sample_norm``, ``feature_norm``, ``start`` and ``order``, as in `GraphDescent`.
+
+    References
+    ----------
+    .. [1] A. Beck and M. Teboulle, "A fast iterative shrinkage-thresholding algorithm for
+       linear inverse problems", SIAM Journal on Imaging Sciences, 2009.
+    .. [2] B. O'Donoghue and E. Candes, "Adaptive restart for accelerated gradient schemes",
+       Foundations of Computational Mathematics, 2015.
+    .. [3] J. Liang, T. Luo and C.-B. Schonlieb, "Improving fast iterative shrinkage-thresholding
+       algorithm: faster, smarter, and greedier", SIAM Journal on Scientific Computing, 2022.
+    """
+    laplacians = (sample_laplacian, sample_smoothness, feature_laplacian, feature_smoothness)
+    problem = GraphDescent(X, loss, *laplacians, **options)
+    tol = max(tol, 4 * float(np.finfo(problem.U.dtype).eps))
+    # Without any smoothness the start is the answer.
+    converged = problem.curvature == 0
+    change, pace = 0.0 if converged else np.inf, 1.0
+    iteration = n_restarts = since = 0
+    shortest = np.inf
+    greedy = restart and greedy
+    with problem.threads():
+        objective = [problem.value()] if converged else []
+        while iteration < max_iter and not converged:
+            iteration += 1
+            next_pace = (1 + np.sqrt(1 + 4 * pace**2)) / 2
+            evaluate = iteration == 1 or iteration % EVERY == 0
+            move = problem.advance(1.0 if greedy else (pace - 1) / next_pace, evaluate)
+            pace, change = next_pace, move.change
+            if iteration == 1:
+                objective.append(move.objective)
+            objective.append(move.objective if evaluate else objective[-1])
+            converged = change <= tol
+            shortest, since = (change, 0) if change < 0.9 * shortest else (shortest, since + 1)
+            stalled = greedy and since >= PATIENCE
+            greedy = greedy and not stalled
+            if stalled or (restart and move.uphill > 0):
+                problem.reset_momentum()
+                pace, n_restarts = 1.0, n_restarts + 1
+            if converged or iteration == max_iter:
+                objective[-1] = problem.value()
+            callback(Progress(iteration, objective[-1], change, n_restarts=n_restarts))
+    return Descent(problem.result(), np.array(objective), iteration, converged, change)
+
+
+@dataclass(frozen=True)
+class Move:
+    """Sums over all entries that an iteration computes.
+
+    With ``Y`` the point the iteration started from, ``U`` the one it found and ``V`` the one
+    found before: ``square_step`` is the squared norm of ``U - Y``, which vanishes only at a
+    minimiser, ``square_norm`` that of ``U``, and ``uphill`` the inner product of ``Y - U`` and
+    ``U - V``, which is positive when the momentum points the wrong way. ``objective`` is that
+    of ``Y``, if it was evaluated.
+    """
+
+    square_step: float
+    square_norm: float
+    uphill: float
+    objective: float = 0.0
+
+    @property
+    def change(self) -> float:
+        """Length of the step relative to the point it led to."""
+        if self.square_step == 0:
+            return 0.0
+        return float(np.sqrt(self.square_step / self.square_norm)) if self.square_norm else np.inf
+
+
 class Graph:
-    """A multiple of a Laplacian, its vertices in another order, as kernels want it."""
+    """A multiple of a Laplacian, its vertices in another order, as arrays for the kernels."""
 
     def __init__(
         self, laplacian: sparse.csr_array, factor: float, order: Array, dtype: np.dtype[Any]
     ) -> None:
-        # Unsigned, so that no kernel asks whether an index counts from the end.
+        # Unsigned, so that kernels need not test whether an index counts from the end.
         place = np.zeros(len(order), np.uint32)
         place[order] = np.arange(len(order))
         laplacian = laplacian[order]
@@ -102,39 +196,28 @@ class Graph:
         weight = np.multiply(laplacian.data, factor, dtype=np.float64)
         self.weight = weight.astype(dtype, copy=False)
 
-    def add(self, keep: float, source: Array, target: Array, rows: slice) -> None:
-        """Write ``keep * source`` plus the product with it to some rows of ``target``."""
-        graph = (self.start, self.index, self.weight)
-        kept = source.dtype.type(keep)
-        compiled(_add_neighbors)(*graph, kept, source, target, rows.start, rows.stop)
+    def add(self, factor: float, source: Array, target: Array, rows: slice) -> None:
+        """Write ``factor * source`` plus the product with it to some rows of ``target``."""
+        graph = (self.start, self.index, self.weight, source.dtype.type(factor))
+        compiled(_add_neighbors)(*graph, source, target, rows.start, rows.stop)
 
 
 class GraphDescent:
-    """The problem and its state: a loss plus smoothness on one or two graphs.
+    """The problem of `fista` and the state of its loop.
 
-    The objective is ``loss(X - U) + sample_smoothness * trace(U.T @ L @ U)``, where ``L`` is
-    the Laplacian of the samples, ``+ feature_smoothness * trace(U @ L @ U.T)`` with that of
-    the features. Besides ``X``, three arrays of its size are held, with rows in an order that
-    brings neighbours together.
+    Besides ``X``, three arrays of its size are stored, with rows in an order that brings
+    neighbours together.
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
-        Data; NaN where missing. Single precision is kept, anything else becomes double. An
-        array in C order is read where it is.
-    loss : EntryLoss
-        The loss.
-    sample_laplacian, feature_laplacian : csr_array or None
-        Symmetric and psd, over the rows and over the columns; None for no such term.
-    sample_smoothness, feature_smoothness : float
-        Weights of the two terms.
-    sample_norm, feature_norm : float, optional
-        Largest eigenvalues of the Laplacians or bounds on them; by default computed.
-    start : ndarray of shape (n_samples, n_features), optional
-        Where to begin; by default at ``X``, with zeros for missing entries.
-    order : ndarray of shape (n_samples,), optional
-        All rows, neighbours in the graph close to each other; by default in the reverse
-        Cuthill-McKee order.
+    X, loss, sample_laplacian, sample_smoothness, feature_laplacian, feature_smoothness
+        As in `fista`.
+    sample_norm, feature_norm : float, default=None
+        Largest eigenvalues of the Laplacians or bounds on them; None to compute them.
+    start : ndarray of shape (n_samples, n_features), default=None
+        Where to start; None for ``X``, with zeros for missing entries.
+    order : ndarray of shape (n_samples,), default=None
+        Order in which the rows are stored; None for the reverse Cuthill-McKee order.
 
     Attributes
     ----------
@@ -159,7 +242,7 @@ class GraphDescent:
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
         self.X = np.ascontiguousarray(X, self.dtype)
         self.loss = loss
-        self.crew: Crew | None = None
+        self.pool: ThreadPool | None = None
         # Rows of a tile: many at a time if they are short, and whole vector registers.
         self.height = min(max(32, TILE_BYTES // self.X[0].nbytes // 32 * 32), 512)
 
@@ -179,21 +262,21 @@ class GraphDescent:
 
         self.U, self.Y = (_aligned(X.shape, self.dtype) for _ in range(2))
         self.spare: Array | None = None
-        self._begin(start)
+        self._initialise(start)
 
-    def _begin(self, start: Array | None) -> None:
-        """Go to the starting point, which without any smoothness is the answer."""
+    def _initialise(self, start: Array | None) -> None:
+        """Set the starting point, which without any smoothness is the answer."""
         given = np.broadcast_to(0.0, self.X.shape) if start is None else start
 
         def work(batch: slice) -> None:
-            X, begin = self.X[self.order[batch]], given[self.order[batch]]
+            X, first = self.X[self.order[batch]], given[self.order[batch]]
             unknown = np.isnan(X) if start is None or self.curvature == 0 else True
-            self.U[batch] = np.where(unknown, begin, X)
+            self.U[batch] = np.where(unknown, first, X)
 
         self._each(work)
-        self.rest()
+        self.reset_momentum()
 
-    def advance(self, momentum: float, measure: bool = False) -> Move:
+    def advance(self, momentum: float, evaluate: bool = False) -> Move:
         """Take the proximal gradient step from ``Y``, then put ``Y`` beyond the new ``U``."""
         slope, bound = self.loss.dual_map(1 / self.curvature)
         numbers = [self.dtype.type(number) for number in (slope, bound, momentum)]
@@ -201,8 +284,8 @@ class GraphDescent:
 
         def work(batch: slice) -> Array:
             sums = np.zeros(4)
-            for rows, X in self._tiles(batch, self.Y, spare, keep=1):
-                if measure:
+            for rows, X in self._tiles(batch, self.Y, spare, factor=1):
+                if evaluate:
                     sums[3] += self._objective(X, self.Y[rows], spare[rows] - self.Y[rows])
                 tiles = (X, self.U[rows], self.Y[rows], spare[rows])
                 sums[:3] += compiled(_descend)(*tiles, *numbers)
@@ -213,13 +296,13 @@ class GraphDescent:
         return Move(*sums.tolist())
 
     def _objective(self, X: Array, U: Array, descent: Array) -> float:
-        """Objective of some rows of a point, from the gradient step that both graphs ask for."""
+        """Objective of some rows of a point, from the gradient step of both graph terms."""
         energies = np.einsum("ij,ij->i", U, descent)
         energy = -self.curvature / 2 * float(energies.sum(dtype=np.float64))
         return self.loss.value(X - U) + energy
 
-    def rest(self) -> None:
-        """Forget the momentum."""
+    def reset_momentum(self) -> None:
+        """Continue from ``U`` without momentum."""
 
         def work(batch: slice) -> None:
             self.Y[batch] = self.U[batch]
@@ -231,14 +314,14 @@ class GraphDescent:
         spare = self._spare()
 
         def work(batch: slice) -> float:
-            tiles = self._tiles(batch, self.U, spare, keep=0)
+            tiles = self._tiles(batch, self.U, spare, factor=0)
             return sum(self._objective(X, self.U[rows], spare[rows]) for rows, X in tiles)
 
         return sum(self._each(work))
 
     def result(self) -> Array:
         """The point ``U`` with its rows in the order of ``X``."""
-        # The spare array is handed out; whoever goes on afterwards gets another.
+        # The spare array is returned; a later iteration allocates another.
         result, self.spare = self._spare(), None
         result[self.order] = self.U
         return result
@@ -249,46 +332,45 @@ class GraphDescent:
         return self.spare
 
     def _tiles(
-        self, batch: slice, source: Array, target: Array, keep: float
+        self, batch: slice, source: Array, target: Array, factor: float
     ) -> Iterator[tuple[slice, Array]]:
-        """Write ``keep * source`` plus both products to ``target``, one tile after the other.
+        """Write ``factor * source`` plus both products to ``target``, one tile after the other.
 
-        Each comes with its rows of the data.
+        Each is yielded with its rows of the data.
         """
         width = source.shape[1]
         scratch = _aligned((3, self.height * width), self.dtype)
-        for first in range(batch.start, batch.stop, self.height):
-            rows = slice(first, min(first + self.height, batch.stop))
-            height = rows.stop - first
-            data, turned, sums = scratch[:, : height * width]
-            self.samples.add(keep, source, target, rows)
+        for rows in slices(batch.stop, self.height, batch.start):
+            height = rows.stop - rows.start
+            data, transposed, sums = scratch[:, : height * width]
+            self.samples.add(factor, source, target, rows)
             if self.features.weight.size:
-                # In a turned tile, neighbours are rows again.
-                turned, sums = turned.reshape(width, height), sums.reshape(width, height)
-                turned[...] = source[rows].T
-                self.features.add(0, turned, sums, slice(0, width))
-                compiled(_add_turned)(sums, target[rows])
+                # In a transposed tile, neighbouring features are rows again.
+                shape = (width, height)
+                transposed, sums = transposed.reshape(shape), sums.reshape(shape)
+                transposed[...] = source[rows].T
+                self.features.add(0, transposed, sums, slice(0, width))
+                compiled(_add_transposed)(sums, target[rows])
             data = data.reshape(height, width)
             yield rows, self.X.take(self.order[rows], axis=0, out=data, mode="clip")
 
     @contextmanager
     def threads(self) -> Iterator[None]:
         """Share the work among threads inside of this context."""
-        with Crew() as self.crew:
+        with ThreadPool() as self.pool:
             try:
                 yield
             finally:
-                self.crew = None
+                self.pool = None
 
     def _each(self, work: Callable[[slice], R]) -> list[R]:
         """Do the work for batches of rows that do not depend on the number of threads."""
-        size, n_samples = BATCH * self.height, len(self.X)
-        batches = [slice(i, min(i + size, n_samples)) for i in range(0, n_samples, size)]
-        return self.crew.each(work, batches) if self.crew else [work(batch) for batch in batches]
+        batches = slices(len(self.X), BATCH * self.height)
+        return self.pool.map(work, batches) if self.pool else [work(batch) for batch in batches]
 
 
 def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """New memory that begins on a cache line: loads across the end of a line cost double."""
+    """New memory that starts on a cache line: loads across the end of a line cost double."""
     size = int(np.prod(shape)) * dtype.itemsize
     memory = np.empty(size + 64, np.uint8)
     first = -memory.ctypes.data % 64
@@ -309,106 +391,40 @@ def _term(
         )
     if norm is None:
         with one_blas_thread:
-            norm = spectral_norm(laplacian)
+            norm = eigenvalue_bound(laplacian)
     return laplacian, 2 * smoothness * norm
-
-
-def fista(
-    problem: GraphDescent,
-    *,
-    tol: float = 1e-5,
-    max_iter: int = 500,
-    restart: bool = True,
-    greedy: bool = True,
-    watch: Watch = lambda _: None,
-) -> Descent:
-    """Descend with momentum, starting it again when it points uphill.
-
-    The loop ends when the step of an iteration, which vanishes only at a minimiser, is no
-    longer than ``tol`` times the norm of the point it leads to. Some subgradient of the
-    objective there is then at most ``tol * problem.curvature`` times as long as that point;
-    with the default, the objective is mostly within 1e-6 of its minimum. Steps shorter than
-    four units in the last digit are rounding, so no smaller ``tol`` is taken seriously.
-
-    With ``greedy`` the momentum is not Nesterov's, which grows slowly, but from the beginning as
-    large as the last move [3]_. That takes a tenth to a third fewer iterations, and is not
-    proved to converge: if steps do not get shorter for a while, the loop goes on without it.
-
-    References
-    ----------
-    .. [1] A. Beck and M. Teboulle, "A fast iterative shrinkage-thresholding algorithm for
-       linear inverse problems", SIAM Journal on Imaging Sciences, 2009.
-    .. [2] B. O'Donoghue and E. Candes, "Adaptive restart for accelerated gradient schemes",
-       Foundations of Computational Mathematics, 2015.
-    .. [3] J. Liang, T. Luo and C.-B. Schonlieb, "Improving fast iterative shrinkage-thresholding
-       algorithm: faster, smarter, and greedier", SIAM Journal on Scientific Computing, 2022.
-    """
-    tol = max(tol, 4 * float(np.finfo(problem.U.dtype).eps))
-    # Without any smoothness the start is the answer.
-    converged = problem.curvature == 0
-    change, pace = 0.0 if converged else np.inf, 1.0
-    iteration = n_restarts = since = 0
-    least = np.inf
-    bold = restart and greedy
-    with problem.threads():
-        history = [problem.value()] if converged else []
-        while iteration < max_iter and not converged:
-            iteration += 1
-            next_pace = (1 + np.sqrt(1 + 4 * pace**2)) / 2
-            measure = iteration == 1 or iteration % EVERY == 0
-            move = problem.advance(1.0 if bold else (pace - 1) / next_pace, measure)
-            pace, change = next_pace, move.change
-            if measure:
-                history.append(move.objective)
-            converged = change <= tol
-            least, since = (change, 0) if change < 0.9 * least else (least, since + 1)
-            lost = bold and since >= PATIENCE
-            bold = bold and not lost
-            if lost or (restart and move.uphill > 0):
-                problem.rest()
-                pace, n_restarts = 1.0, n_restarts + 1
-            if converged or iteration == max_iter:
-                history.append(problem.value())
-            watch(Step(iteration, history[-1], change, n_restarts))
-    return Descent(problem.result(), np.array(history), iteration, converged, change)
 
 
 def _add_neighbors(
     start: Array,
     index: Array,
     weight: Array,
-    keep: float,
+    factor: float,
     source: Array,
     target: Array,
     first: int,
     last: int,
 ) -> None:
-    """Kernel: rows of ``keep * source`` plus the weighted sums of their neighbours' rows."""
+    """Kernel: rows of ``factor * source`` plus the weighted sums of their neighbours' rows."""
     width = source.shape[1]
-    nothing = keep - keep
+    zero = factor - factor
     for i in range(first, last):
         for j in range(width):
-            target[i, j] = keep * source[i, j]
+            target[i, j] = factor * source[i, j]
         stop = start[i + 1]
         # Six at a time, so that the sums are seldom written and read again. When fewer are
         # left, the last one is repeated with no weight.
         for e in range(start[i], stop, 6):
             e1, e2, e3 = min(e + 1, stop - 1), min(e + 2, stop - 1), min(e + 3, stop - 1)
             e4, e5 = min(e + 4, stop - 1), min(e + 5, stop - 1)
-            k0, k1, k2, k3, k4, k5 = (
-                index[e],
-                index[e1],
-                index[e2],
-                index[e3],
-                index[e4],
-                index[e5],
-            )
+            k0, k1, k2 = index[e], index[e1], index[e2]
+            k3, k4, k5 = index[e3], index[e4], index[e5]
             w0 = weight[e]
-            w1 = weight[e1] if e + 1 < stop else nothing
-            w2 = weight[e2] if e + 2 < stop else nothing
-            w3 = weight[e3] if e + 3 < stop else nothing
-            w4 = weight[e4] if e + 4 < stop else nothing
-            w5 = weight[e5] if e + 5 < stop else nothing
+            w1 = weight[e1] if e + 1 < stop else zero
+            w2 = weight[e2] if e + 2 < stop else zero
+            w3 = weight[e3] if e + 3 < stop else zero
+            w4 = weight[e4] if e + 4 < stop else zero
+            w5 = weight[e5] if e + 5 < stop else zero
             for j in range(width):
                 target[i, j] += (
                     (w0 * source[k0, j] + w1 * source[k1, j])
@@ -417,7 +433,7 @@ def _add_neighbors(
                 )
 
 
-def _add_turned(A: Array, B: Array) -> None:
+def _add_transposed(A: Array, B: Array) -> None:
     """Kernel: add the transpose of ``A`` to ``B``."""
     for i in range(A.shape[0]):
         for j in range(A.shape[1]):
@@ -429,16 +445,16 @@ def _descend(
 ) -> tuple[float, float, float]:
     """Kernel: proximal step from ``Z``, then momentum; ``Z`` becomes the next ``Y``."""
     square_step, square_norm, uphill = 0.0, 0.0, 0.0
-    nothing = slope - slope
+    zero = slope - slope
     for i in range(X.shape[0]):
         # A row is summed in its own precision, which is faster, and the rows in double.
-        steps = norms = backwards = nothing
+        steps = norms = backwards = zero
         for j in range(X.shape[1]):
             z = Z[i, j]
             pull = slope * (X[i, j] - z)
             clipped = min(max(pull, -bound), bound)
             # A missing entry pulls nowhere.
-            u = z + (clipped if pull == pull else nothing)
+            u = z + (clipped if pull == pull else zero)
             step = u - Y[i, j]
             progress = u - U[i, j]
             U[i, j] = u

@@ -1,6 +1,5 @@
 """Non-negative factors by multiplicative updates, smooth on a graph."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,20 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from robustpca.engine.linalg import Array, square_norms
-
-
-@dataclass(frozen=True)
-class Step:
-    """What a callback is told after each pass."""
-
-    iteration: int
-    objective: float
-    change: float
-
-    @property
-    def detail(self) -> str:
-        """The rest of a progress line."""
-        return "factors >= 0"
+from robustpca.engine.progress import Callback, Progress, ignore
 
 
 @dataclass(frozen=True)
@@ -46,7 +32,7 @@ def nonnegative_factors(
     free: bool,
     tol: float,
     max_iter: int,
-    watch: Callable[[Step], object] = lambda _: None,
+    callback: Callback = ignore,
 ) -> Factors:
     """Lower ``|X - H B|^2 + smoothness sum_k s_k h_k' L h_k`` over ``H, B >= 0``.
 
@@ -82,7 +68,7 @@ def nonnegative_factors(
         history.append(measured(basis, cross, inner, rough))
         change = (history[-2] - history[-1]) / max(history[-2], np.finfo(np.float64).tiny)
         converged = change <= tol
-        watch(Step(len(history) - 1, history[-1], change))
+        callback(Progress(len(history) - 1, history[-1], change))
     return Factors(codes, basis, np.array(history), len(history) - 1, converged, change)
 
 

@@ -1,7 +1,7 @@
-"""Low-rank parts of new rows, given what was learned: a small robust problem for each row.
+"""Low-rank parts of new rows, given a fitted decomposition: a small robust problem for each row.
 
-Rows are independent of each other, and so is when each of them is done: a row gets the same
-scores whatever other rows come with it.
+Each row has its own iterations and stopping rule: it gets the same scores whatever other rows
+come with it.
 """
 
 from dataclasses import dataclass
@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
+from robustpca.engine.blocks import slices
 from robustpca.engine.linalg import Array
 from robustpca.engine.neighbors import nearest_neighbors
-from robustpca.engine.svt import TILE_ROWS
-from robustpca.engine.threads import Crew, compiled
+from robustpca.engine.svt import TILE_ROWS, LowRank
+from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.parts.entry_losses import EntryLoss
-from robustpca.solvers.splitting import update
+from robustpca.solvers.splitting import residual_step
 
 RELAXATION = 1.8
-# When the penalty of a row may still be balanced: in these iterations.
+# Iterations in which the penalty of a row may be balanced.
 BALANCED = frozenset(range(20, 400, 20))
 
 
@@ -27,7 +28,7 @@ BALANCED = frozenset(range(20, 400, 20))
 class RowProblem:
     """Minimise ``loss(x - l) + z' ridge z / 2 + linear' z`` over ``l = mean + z basis``.
 
-    The rows of ``basis`` are orthonormal; ``penalty`` is where the splitting starts.
+    The rows of ``basis`` are orthonormal; ``penalty`` is the first one of the splitting.
     """
 
     mean: Array
@@ -36,6 +37,20 @@ class RowProblem:
     linear: Array
     loss: EntryLoss
     penalty: float
+
+    @classmethod
+    def of(
+        cls, low_rank: LowRank, mean: Array, basis: Array, loss: EntryLoss, penalty: float
+    ) -> "RowProblem":
+        """The problem of one row of a matrix whose nuclear norm is penalised.
+
+        Given the right singular vectors and the singular values of ``low_rank``, the nuclear
+        norm amounts to half the squared length of the row in the metric that they define.
+        """
+        directions = low_rank.right
+        crossed = basis @ (directions.T / low_rank.values)
+        ridge, linear = crossed @ directions @ basis.T, crossed @ (directions @ mean)
+        return cls(mean, basis, ridge, linear, loss, penalty)
 
     def solve(
         self,
@@ -48,24 +63,26 @@ class RowProblem:
     ) -> Array:
         """Scores of the rows of ``X``; entries that are NaN are left out.
 
-        With ``weights`` and ``pulls``, each row also pays ``weight * |z|^2 / 2 - pull' z``.
+        With ``weights`` and ``pulls``, ``weight * |z|^2 / 2 - pull' z`` is added for each row.
         """
-        values, turn = linalg.eigh(self.ridge) if len(self.basis) else (np.zeros(0), self.ridge)
+        values, rotation = linalg.eigh(self.ridge) if len(self.basis) else (np.zeros(0), self.ridge)
         n = len(X)
         weights = np.zeros(n) if weights is None else weights
         linear = np.zeros_like(X, shape=(n, len(self.basis))) + self.linear
         if pulls is not None:
             linear = linear - pulls
         curves = np.maximum(values, 0.0) + weights[:, None]
-        solver = _Rows(self, turn.T @ self.basis, tol, max_iter)
-        places = [slice(at, at + TILE_ROWS) for at in range(0, n, TILE_ROWS)]
-        with Crew() as crew:
-            parts = crew.each(lambda p: solver.run(X[p], curves[p], linear[p] @ turn), places)
-        return np.concatenate(parts) @ turn.T if parts else np.zeros((0, len(self.basis)))
+        solver = _Rows(self, rotation.T @ self.basis, tol, max_iter)
+        places = slices(n, TILE_ROWS)
+        with ThreadPool() as pool:
+            parts = pool.map(lambda p: solver.run(X[p], curves[p], linear[p] @ rotation), places)
+        return np.concatenate(parts) @ rotation.T if parts else np.zeros((0, len(self.basis)))
 
 
 @dataclass(frozen=True)
 class _Rows:
+    """A row problem in coordinates in which its ridge is diagonal."""
+
     problem: RowProblem
     basis: Array
     tol: float
@@ -81,7 +98,7 @@ class _Rows:
         rows = np.arange(len(X))
         penalty = np.full(len(X), self.problem.penalty)
         decay, primal = np.ones(len(X)), np.zeros(len(X))
-        kernel = compiled(update)
+        kernel = compiled(residual_step)
         for iteration in range(1, self.max_iter + 1):
             pulled = penalty[:, None] * ((A - mean) @ self.basis.T) - linear
             fresh = pulled / (penalty[:, None] + curves)
@@ -93,10 +110,11 @@ class _Rows:
             sums = np.empty((len(rows), 3))
             slope, bound = (np.full(len(rows), v) for v in loss.dual_map(1 / penalty))
             low = mean + fresh @ self.basis
-            kernel(X, A, low, decay, slope, bound, RELAXATION, loss.knee, loss.curvature, sums)
+            numbers = (RELAXATION, loss.threshold, loss.curvature)
+            kernel(X, A, low, decay, slope, bound, *numbers, sums)
             primal, dual = np.sqrt(sums[:, 0]), np.sqrt(sums[:, 1])
             decay = np.ones(len(rows))
-            # A row that is matched exactly has no multipliers to be compared with.
+            # A row that is matched exactly has no multipliers to compare with.
             open_rows = primal > self.tol * np.clip(dual, 1e-3 * norms, norms)
             if not open_rows.all():
                 X, A, rows, norms = X[open_rows], A[open_rows], rows[open_rows], norms[open_rows]
@@ -108,10 +126,10 @@ class _Rows:
 
 
 def balance(step: Array, moved: Array) -> Array:
-    """Factors on penalties that make multipliers and scores travel equally far.
+    """Factors on penalties that make multipliers and scores move equally far.
 
-    A step of the splitting is shared out between the two at right angles, so how far the scores
-    ``moved`` tells the rest. Factors near one are not worth the disturbance.
+    The two moves are orthogonal parts of a step of the splitting, so the distance by which the
+    scores ``moved`` determines the other. Factors near one are replaced by one.
     """
     least = 1e-6 * step + np.finfo(np.float64).tiny
     ratio = np.sqrt(np.maximum(step**2 - moved**2, 0.0)) / np.maximum(moved, least)
@@ -133,7 +151,7 @@ def smooth_rows(
     """Minimise ``loss(x - u) + weight |u|^2 / 2 - pull' u + u' G u / 2`` for each row.
 
     ``feature_laplacian`` is G, ``curvature`` a bound on its largest eigenvalue. Each row has
-    its own step, momentum and end, so its answer does not depend on the others.
+    its own step, momentum and stopping rule, so its answer does not depend on the others.
     """
     steps = 1 / np.maximum(weights + curvature, np.finfo(np.float64).tiny)
     X = X.astype(np.float64)
@@ -162,10 +180,21 @@ def smooth_rows(
 
 @dataclass(frozen=True)
 class TrainingGraph:
-    """What is needed to tie new rows to the graph of the training rows.
+    """The training rows and their graph, to which new rows are connected.
 
-    A new row is tied to its nearest training rows, with Gaussian weights. A row that is itself
-    a training row keeps the edges it has.
+    A new row is connected to its nearest training rows, with Gaussian weights. A row that is
+    itself a training row has the edges of that row.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Training rows.
+    adjacency, laplacian : csr_array of shape (n_samples, n_samples)
+        Their graph.
+    n_neighbors : int
+        Neighbours of a new row.
+    normalized : bool
+        Whether the Laplacian is normalised.
     """
 
     X: Array
@@ -180,15 +209,25 @@ class TrainingGraph:
         chosen = np.unique(np.linspace(0, len(self.X) - 1, min(len(self.X), 500)).astype(int))
         k = min(self.n_neighbors + 1, len(self.X))
         squares = nearest_neighbors(self.X[chosen], k, among=self.X)[1]
-        # The nearest of all is the row itself; rows without a common entry are not near.
+        # The nearest of all is the row itself; rows without a common entry have no distance.
         gaps = squares[:, 1:][np.isfinite(squares[:, 1:])]
         return float(np.sqrt(gaps).mean()) if gaps.size else 0.0
 
-    def ties(self, X: Array) -> tuple[Array, Any]:
-        """Diagonal entry of the Laplacian for each row, and its ties to the training rows.
+    def edges(self, X: Array) -> tuple[Array, Any]:
+        """Connect rows to the training rows.
 
-        The ties are a sparse matrix T; the smoothness of a row l among neighbours M is then
-        ``diagonal |l|^2 - 2 l' (T M)`` and something that does not depend on l.
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            New rows, or training rows.
+
+        Returns
+        -------
+        diagonal : ndarray of shape (n_rows,)
+            Diagonal entry of the Laplacian for each row.
+        edges : csr_array of shape (n_rows, n_samples)
+            Weights E of the edges: the smoothness of a row l among training rows M is
+            ``diagonal |l|^2 - 2 l' (E M)`` and something that does not depend on l.
         """
         k = min(self.n_neighbors, len(self.X))
         # A view, since the search would take the very same array for rows among themselves.
@@ -204,31 +243,31 @@ class TrainingGraph:
             diagonal = weights.any(axis=1).astype(np.float64)
         starts = np.arange(0, indices.size + 1, k)
         shape = (len(X), len(self.X))
-        ties = sparse.csr_array((weights.ravel(), indices.ravel(), starts), shape=shape)
-        twins = self._twins(X, indices, squares)
-        known = np.flatnonzero(twins >= 0)
+        edges = sparse.csr_array((weights.ravel(), indices.ravel(), starts), shape=shape)
+        equal = self._equal_rows(X, indices, squares)
+        known = np.flatnonzero(equal >= 0)
         if len(known):
-            row = sparse.csr_array(self.laplacian)[twins[known]]
-            diagonal[known] = self.laplacian.diagonal()[twins[known]]
+            row = sparse.csr_array(self.laplacian)[equal[known]]
+            diagonal[known] = self.laplacian.diagonal()[equal[known]]
             own = sparse.csr_array(
-                (diagonal[known], (np.arange(len(known)), twins[known])), shape=row.shape
+                (diagonal[known], (np.arange(len(known)), equal[known])), shape=row.shape
             )
-            fresh = np.ones(len(X))
-            fresh[known] = 0
+            unknown = np.ones(len(X))
+            unknown[known] = 0
             place = sparse.csr_array(
                 (np.ones(len(known)), (known, np.arange(len(known)))), shape=(len(X), len(known))
             )
-            ties = sparse.diags_array(fresh) @ ties + place @ (own - row)
-        return diagonal, ties
+            edges = sparse.diags_array(unknown) @ edges + place @ (own - row)
+        return diagonal, edges
 
-    def _twins(self, X: Array, indices: Array, squares: Array) -> Array:
-        """For each row the training row that it is, or -1."""
-        twins = np.full(len(X), -1)
+    def _equal_rows(self, X: Array, indices: Array, squares: Array) -> Array:
+        """For each row the training row that is equal to it, or -1."""
+        equal = np.full(len(X), -1)
         for near, gaps in zip(indices.T, squares.T, strict=True):
-            rows = np.flatnonzero((gaps == 0) & (twins < 0))
+            rows = np.flatnonzero((gaps == 0) & (equal < 0))
             rows = rows[_same(X[rows], self.X[near[rows]])]
-            twins[rows] = near[rows]
-        return twins
+            equal[rows] = near[rows]
+        return equal
 
 
 def _same(first: Array, second: Array) -> Array:

@@ -1,46 +1,21 @@
-"""The reweighting loop, and the vector model it is mostly used with.
+"""The reweighting loop, and fits of a subspace by it.
 
 Given a concave loss and a weighting, the loop alternates three exact steps: losses from the
 squared residuals, weights from the losses, a weighted least-squares fit from the weights. Any
-model that offers `residuals`, `fit` and `widen` can be put in.
+model that offers `residuals`, `fit` and `expand` can be put in.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import linalg
 
-from robustpca.engine.linalg import (
-    Array,
-    DenseBlock,
-    NearBlock,
-    orthonormal,
-    principal_axes,
-    square_norms,
-)
-from robustpca.engine.rows import ArrayRows, Rows
+from robustpca.engine.linalg import Array
+from robustpca.engine.progress import Callback, Progress, ignore
+from robustpca.engine.rows import Rows
 from robustpca.parts.losses import Loss
+from robustpca.parts.starts import trusted_half
 from robustpca.parts.weightings import Weighted, Weighting
-
-
-@dataclass(frozen=True)
-class Pass:
-    """What a callback is told after each pass."""
-
-    iteration: int
-    objective: float
-    change: float
-    n_active: int
-
-    @property
-    def detail(self) -> str:
-        """The rest of a progress line."""
-        return f"{self.n_active} active"
-
-
-Watch = Callable[[Any], object]
 
 
 class Model(Protocol):
@@ -52,7 +27,7 @@ class Model(Protocol):
     def fit(self, weights: Array) -> None:
         """Make the weighted sum of squared residuals as small as the present view allows."""
 
-    def widen(self, weights: Array, enough: float) -> bool:
+    def expand(self, weights: Array, enough: float) -> bool:
         """Enlarge the view when that could lower the weighted sum by more than ``enough``."""
 
 
@@ -74,7 +49,7 @@ class Reweighting:
     change: float
 
 
-# A view is widened once a pass brings less than this share of all since the last widening.
+# A view is expanded once a pass brings less than this share of all since the last expansion.
 EARLY = 0.2
 
 
@@ -85,12 +60,12 @@ def reweight(
     *,
     tol: float,
     max_iter: int,
-    watch: Watch = lambda _: None,
+    callback: Callback = ignore,
 ) -> Reweighting:
-    """Alternate losses, weights and weighted fits until the objective settles.
+    """Alternate losses, weights and weighted fits until the objective converges.
 
     The objective never rises if the weighting is monotone. One that is not is watched by its
-    weights instead, and made monotone after a quarter of the passes if it has not settled by
+    weights instead, and made monotone after a quarter of the passes if it has not converged by
     then; ten times the tolerance then applies to the objective.
     """
 
@@ -109,7 +84,7 @@ def reweight(
     residuals = model.residuals()
     step, weights = weigh(residuals)
     fitted_with, history = weights, [step.objective]
-    anchor, widened, verified, patience = step, False, None, EARLY
+    anchor, expanded, verified, patience = step, False, None, EARLY
     change, converged, iteration = np.inf, False, 0
     while iteration < max_iter and not converged:
         iteration += 1
@@ -120,16 +95,16 @@ def reweight(
         step, weights = weigh(residuals)
         history.append(step.objective)
         change = _change(previous, step, weighting.monotone)
-        watch(Pass(iteration, step.objective, change, step.n_active))
+        callback(Progress(iteration, step.objective, change, n_active=step.n_active))
         if not weighting.monotone and iteration == max_iter // 4:
             weighting, tol = weighting.frozen(step), 10 * tol
-        # Passes inside the view are cheap and widening it is not, but a view that is still
-        # poor is not worth settling in: it is widened as soon as progress slows down.
+        # Passes inside the view are cheap and expanding it is not, but convergence in a view
+        # that is still poor is worth nothing: it is expanded as soon as progress slows down.
         since = abs(_change(anchor, step, weighting.monotone))
         if change > max(tol, patience * since):
             continue
         # Weights may stand still while the subspace is poor; an objective does not.
-        known_good = weighting.monotone and widened and since <= tol
+        known_good = weighting.monotone and expanded and since <= tol
         if verified is not None:
             known_good |= abs(_change(verified, step, weighting.monotone)) <= 100 * tol
         # The same tolerance for a sum of squares as for an objective that has been frozen.
@@ -137,8 +112,8 @@ def reweight(
         enough = tol * scale
         if change <= tol and known_good:
             converged = True
-        elif model.widen(weights, enough):
-            anchor, widened, verified, patience = step, True, None, EARLY
+        elif model.expand(weights, enough):
+            anchor, expanded, verified, patience = step, True, None, EARLY
         else:
             converged, verified, patience = change <= tol, step, 0.0
     return Reweighting(
@@ -154,12 +129,12 @@ def _change(old: Weighted, new: Weighted, monotone: bool) -> float:
     return float(np.abs(new.direct - old.direct).max())
 
 
-class SubspaceFit(Model, Protocol):
+class SubspaceEstimate(Model, Protocol):
     """A model that is a subspace."""
 
     floor: float
 
-    def settle(self, weights: Array) -> None:
+    def refine(self, weights: Array) -> None:
         """Make sure that the last fit, with these weights, is as good as on the full data."""
 
     def coordinates(self) -> tuple[Rows, Array]:
@@ -172,295 +147,95 @@ class SubspaceFit(Model, Protocol):
         """Weighted variance along each axis, and in all."""
 
 
-# Coordinates of all rows are kept only up to this size; beyond it passes go over the data.
-VIEW_BYTES = 1 << 30
-# Up to this many features the second moments of the features themselves may be formed.
-GRAM_FEATURES = 4096
-# Directions that the first view has beyond the components asked for.
-OVERSAMPLING = 10
-# The view of the start is widened until its sum of squares is this near to that of the data.
-START_TOL = 1e-3
+@dataclass(frozen=True)
+class ReweightedSubspace(Reweighting):
+    """A subspace with the loss and the weights that led to it.
+
+    ``variances`` along the ``components`` (rows) and the ``total`` are weighted with
+    ``fitted_with``; ``floor`` is the distance that counts as zero.
+    """
+
+    loss: Any
+    mean: Array
+    components: Array
+    variances: Array
+    total: float
+    floor: float
 
 
-class VectorModel:
-    """A subspace of ``n_components`` dimensions and its centre, fitted to weighted rows.
-
-    The model looks at the rows through a view: their coordinates in an orthonormal ``basis``
-    and the squared distance ``outside`` of it. A weighted fit inside the view is exact and
-    cheap, and its residuals are those of the full data. `widen` adds the directions along which
-    the weighted sum of squares still falls, so views grow like a block Krylov space; the old
-    view lies inside the new one, so widening never raises anything. With few features the view
-    is the data themselves. A new model is fitted with equal weights: plain PCA.
+def reweighted_subspace(
+    model: Any,
+    loss: Loss,
+    weighting: Weighting,
+    *,
+    init: str = "pca",
+    rng: np.random.RandomState,
+    share: float | None = None,
+    tol: float,
+    max_iter: int,
+    callback: Callback = ignore,
+) -> ReweightedSubspace:
+    """Fit a subspace with a loss and a weighting of the samples.
 
     Parameters
     ----------
-    rows : Rows
-        The data.
-    n_components : int
-        Dimension of the subspace.
-    center : ndarray of shape (n_features,), default=None
-        A centre to hold fixed; by default it is the weighted mean of the rows.
-    full : bool, default=False
-        Whether the view must hold all of the data from the start.
-    power : bool, default=False
-        Whether a fit takes one step of orthogonal iteration instead of the best subspace.
-    rough : bool, default=False
-        Whether PCA is not needed to any digits because the first weights come from elsewhere.
+    model : SubspaceEstimate
+        The subspace that fits all samples with equal weights.
+    loss : Loss
+        Loss of the squared residuals.
+    weighting : Weighting
+        Weights of the samples.
+    init : str, default='pca'
+        Where to start: 'robust' for the samples with the least outlyingness, 'random' for random
+        weights, anything else for the model as it is.
+    rng : RandomState
+        Draws the directions of the robust start or the random weights.
+    share : float, default=None
+        Share of the weighted variance that decides the number of components, for a `model` whose
+        ``n_components`` can be set.
+    tol, max_iter, callback
+        As in `reweight`.
+
+    Returns
+    -------
+    ReweightedSubspace
+        The subspace, the weights and how the loop ended.
     """
-
-    def __init__(
-        self,
-        rows: Rows,
-        n_components: int,
-        *,
-        center: Array | None = None,
-        full: bool = False,
-        power: bool = False,
-        rough: bool = False,
-    ) -> None:
-        self.n_components, self.fixed = n_components, center is not None
-        self.source = rows.settled() if center is None else rows.centred(center)
-        self.rows = compact(self.source)
-        self.compacted = self.rows is not self.source
-        if self.compacted and not self.fixed:
-            self.rows = self.rows.settled()
-        n_samples = rows.shape[0]
-        self.norms, self.outside = np.zeros(n_samples), np.zeros(n_samples)
-        self.basis: Array | None = None
-        self.codes: Array = np.empty((n_samples, 0))
-        self.view: Rows = self.rows
-        self.values, self.axes = np.empty(0), np.empty((0, 0))
-        self.total, self.lost, self.floor = 0.0, 0.0, 0.0
-        self.power = False
-        enough = self._open(full, rough)
-        uniform = np.ones(n_samples)
-        self.fit(uniform)
-        if not enough:
-            self.settle(uniform)
-        self.floor = self.rows.floor * float(np.sqrt(self.total / n_samples))
-        self.power = power
-
-    def settle(self, weights: Array) -> None:
-        """Widen the view until the fit with these weights is as good as on the full data."""
-        while self.widen(weights, START_TOL * self.lost):
-            before = self.lost
-            self.fit(weights)
-            # The estimate of the gain is no good where the spectrum is flat; the gain itself is.
-            if before - self.lost <= START_TOL * self.lost:
-                break
-
-    def _open(self, full: bool, rough: bool) -> bool:
-        """Choose the first view; true if it holds all that is needed of PCA."""
-        n, d = self.rows.shape
-        few = max(64, 3 * self.n_components)
-        width = self.n_components + OVERSAMPLING
-        too_large = n * 2 * width * self.rows.dtype.itemsize > VIEW_BYTES
-        if d <= few or (full and d <= n) or (too_large and d <= GRAM_FEATURES):
-            return True
-        if full or n <= few:
-            self._see(orthonormal(finite(self.rows.sum("adjoint", along=(np.eye(n),)))))
-            return True
-        if not rough and n >= 8 * d and d <= 20 * self.n_components:
-            # So few features that their second moments cost no more than a sketch.
-            total, gram = self.rows.sum("weighted_gram")
-            gram = finite(gram) - np.outer(total, total) / n
-            leading = linalg.eigh(gram, subset_by_index=(d - width, d - 1), check_finite=False)[1]
-            self._see(orthonormal(np.column_stack([leading[:, ::-1], total])))
-            return True
-        self._see(orthonormal(finite(self.rows.sum(_sketch, width, along=(np.arange(n),)))))
-        return rough
-
-    def _see(self, basis: Array, codes: Array | None = None) -> None:
-        """Look at the rows through ``basis``."""
-        if codes is None:
-            codes, self.norms = self.rows.map("coordinates", basis)
-        center = np.zeros(basis.shape[1])
-        if self.basis is not None:
-            center[: self.basis.shape[1]] = self.view.center
-        self.basis, self.codes = basis, codes
-        self.view = coordinate_rows(codes).centred(center)
-        self.outside = self.norms - square_norms(codes)
-        if (self.outside < 1e-3 * self.norms).any():
-            self.outside = self.rows.map("square_distances", basis, along=(codes, self.norms))
-
-    def fit(self, weights: Array) -> None:
-        """Weighted mean and leading weighted principal axes inside the view."""
-        total, gram = self.view.sum("weighted_gram", along=(weights,))
-        gram = finite(gram)
-        self.weights, self.weight = weights, float(weights.sum())
-        if not self.fixed:
-            shift = total / self.weight
-            gram -= self.weight * np.outer(shift, shift)
-            self.view = self.view.centred(self.view.center + shift)
-        if self.power:
-            # The leading axes move one step towards the best ones; the rest completes them.
-            moved = linalg.qr(gram @ self.axes[:, : self.n_components], check_finite=False)[0]
-            inner = moved[:, : self.n_components]
-            turn = principal_axes(inner.T @ gram @ inner)[1]
-            self.axes = np.hstack([inner @ turn, moved[:, self.n_components :]])
-            self.values = np.maximum(np.einsum("ij,ij->j", self.axes, gram @ self.axes), 0.0)
+    if init in ("robust", "random"):
+        coordinates, outside = model.coordinates()
+        if init == "robust":
+            weights = trusted_half(coordinates, outside, rng)
         else:
-            self.values, self.axes = principal_axes(gram)
-        self.lost = float(self.values[self.n_components :].sum() + weights @ self.outside)
-        self.total = float(self.values.sum() + weights @ self.outside)
+            weights = rng.uniform(size=len(outside))
+        model.fit(weights)
+        if loss.by_start:
+            model.refine(weights)
+    if share is not None:
+        model.n_components = model.rank_for(share)
+    loss = loss.tuned(model.residuals(), model.floor)
 
-    def residuals(self) -> Array:
-        """Squared distance of every row to the subspace; rounding error counts as zero."""
-        tail = self.axes[:, self.n_components :]
-        residuals = self.outside + self.view.map(_tail_norms, tail)
-        return np.where(residuals > self.floor**2, residuals, 0.0)
+    def run() -> Reweighting:
+        return reweight(model, loss, weighting, tol=tol, max_iter=max_iter, callback=callback)
 
-    def widen(self, weights: Array, enough: float) -> bool:
-        """Add to the view what the weighted covariance makes of the components.
-
-        The gain from it is estimated first, from how far the components are from being
-        eigenvectors and from the part of the weighted mean that the view cannot reach.
-        """
-        if self.basis is None or self.basis.shape[1] >= min(self.rows.shape):
-            return False
-        c = self.n_components
-        scores = self.view.map("project", self.axes[:, :c])
-        scores *= weights[:, None].astype(scores.dtype)
-        images = self.rows.sum("adjoint", along=(np.column_stack([scores, weights]),))
-        images -= self.basis @ (self.basis.T @ images)
-        squares = np.einsum("ij,ij->j", images, images)
-        gaps = self.values[:c] - (self.values[c] if len(self.values) > c else 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            gains = np.append(squares[:c] / gaps, 0.0 if self.fixed else squares[c] / weights.sum())
-        gains[squares == 0] = 0.0
-        # Residuals at rounding level are as good as none.
-        enough = max(enough, self.floor**2 * float(weights.sum()))
-        if gains.sum() <= enough:
-            return False
-        useful = np.argsort(-gains)[: min(self.rows.shape) - self.basis.shape[1]]
-        useful = np.sort(useful[gains[useful] > 0.1 * enough / len(gains)])
-        if self.basis.shape[1] + len(useful) > 2 * (c + OVERSAMPLING):
-            self._narrow(c + OVERSAMPLING)
-        added = orthonormal(images[:, useful], against=self.basis)
-        codes = np.hstack([self.codes, self.rows.map("project", added)])
-        self._see(np.hstack([self.basis, added]), codes)
-        self.axes = linalg.block_diag(self.axes, np.eye(added.shape[1]))
-        self.values = np.append(self.values, np.zeros(added.shape[1]))
-        return True
-
-    def coordinates(self) -> tuple[Rows, Array]:
-        """The view, and what lies outside of it."""
-        return self.view, self.outside
-
-    def variances(self) -> tuple[Array, float]:
-        """Weighted variance along each principal axis, and in all."""
-        return self.values[: self.n_components] / self.weight, self.total / self.weight
-
-    def rank_for(self, share: float) -> int:
-        """How many components hold this share of the weighted variance; needs a full view."""
-        reached = np.cumsum(self.values) >= share * self.total * (1 - 1e-12)
-        return int(np.argmax(reached)) + 1
-
-    def _narrow(self, width: int) -> None:
-        """Keep the leading axes of the view only, and look from the present mean."""
-        leading = self.axes[:, :width]
-        self.norms = self.outside + self.view.map("square_norms")
-        self.codes = self.view.map("project", leading)
-        self.rows = self.rows.centred(self.mean)
-        assert self.basis is not None
-        self.basis, self.view = self.basis @ leading, coordinate_rows(self.codes)
-        self.axes, self.values = np.eye(width), self.values[:width]
-
-    @property
-    def mean(self) -> Array:
-        """The centre of the subspace, in the coordinates of ``rows``."""
-        if self.basis is None:
-            return self.view.center
-        return self.rows.center + self.basis @ self.view.center
-
-    def subspace(self) -> tuple[Array, Array]:
-        """Centre and principal axes (as rows) of the last fit, in the features of the data."""
-        leading = self.axes[:, : self.n_components]
-        if not self.compacted:
-            axes = leading if self.basis is None else self.basis @ leading
-            return self.mean, axes.T
-        # The data were compacted. The covariance maps each axis to a multiple of itself, and
-        # it does so in the features as well as in the compact coordinates.
-        scores = self.view.map("project", leading) * self.weights[:, None]
-        images = self.source.sum("adjoint", along=(np.column_stack([scores, self.weights]),))
-        shift = 0.0 if self.fixed else images[:, -1] / self.weight
-        return self.source.center + shift, orthonormal(images[:, :-1]).T
-
-
-# Wide data this small are turned into a square by one QR factorisation, which needs copies.
-FEW_ROWS, FEW_BLOCKS = 256, 4
-# Products between all pairs of blocks are formed for at most this many blocks.
-PAIRED_BLOCKS = 24
-
-
-class ProductRows(ArrayRows):
-    """Rows known by their products, so that distances are good to half of the digits."""
-
-    floor = 1e-7
-
-
-def compact(rows: Rows) -> Rows:
-    """A square matrix whose rows have the inner products of these centred rows.
-
-    With more features than samples every fit may as well look at it: it is a rotation of the
-    data into as many coordinates as there are samples. Rows that would not become smaller, or
-    whose products would cost too much, are returned as they are.
-    """
-    n, d = rows.shape
-    n_blocks = len(rows.bounds)
-    if n >= d or n_blocks > PAIRED_BLOCKS or not issubclass(rows.block_kind, DenseBlock):
-        return rows
-    exact = rows.precise()
-    if n <= FEW_ROWS and n_blocks <= FEW_BLOCKS:
-        turned = finite(exact.map("dense")).T
-        return ArrayRows(linalg.qr(turned, mode="r", check_finite=False)[0].T)
-    products = inner_products(exact)
-    # The pivoted factor stops where the rows become dependent.
-    factor, pivots, rank, _ = linalg.lapack.dpstrf(products, lower=1, overwrite_a=1)
-    square = np.zeros((n, n))
-    square[pivots - 1, :rank] = np.tril(factor)[:, :rank]
-    return ProductRows(square)
-
-
-def inner_products(rows: Rows) -> Array:
-    """Inner products of all centred rows in the lower triangle; the rest is not to be used."""
-    # Not np.empty: what happens to lie in the unused half may not be finite.
-    products = np.zeros((rows.shape[0],) * 2)
-    for i, (start, stop) in enumerate(rows.bounds):
-        block = DenseBlock(rows.read(start, stop), rows.center, rows.dtype).dense()
-        products[start:stop, start:stop] = block @ block.T
-        if stop < len(products):
-            products[stop:, start:stop] = rows.map(_products, block, first=i + 1)
-    return finite(products)
-
-
-def coordinate_rows(codes: Array) -> Rows:
-    """Coordinates in a view as rows; they are centred well enough to be multiplied as they are."""
-    rows = ArrayRows(codes)
-    rows.block_kind = NearBlock
-    return rows
-
-
-def finite(sums: Array) -> Array:
-    """Return ``sums`` if they are finite: any bad entry of the data shows up in them."""
-    if not np.isfinite(sums).all():
-        raise ValueError("Input X contains NaN, infinity or a value too large to be squared.")
-    return sums
-
-
-def _products(block: DenseBlock, other: Array) -> Array:
-    out = np.empty((len(block), len(other)))
-    for place, tile in block.tiles():
-        out[place] = tile @ other.T
-    return out
-
-
-def _tail_norms(block: DenseBlock, tail: Array) -> Array:
-    return square_norms(block.project(tail))
-
-
-def _sketch(block: DenseBlock, index: Array, width: int) -> Array:
-    """Random signs times the rows, and their sum; the same for any way of reading them."""
-    rng = np.random.default_rng([9_081_972, int(index[0])])
-    signs = rng.integers(0, 2, size=(len(index), width), dtype=np.int8) * 2 - 1
-    return block.adjoint(np.column_stack([signs, np.ones(len(index), np.int8)]))
+    result = run()
+    # A share of the variance is a share of the weighted one, which the weights decide.
+    tried: set[int] = set()
+    while share is not None and model.n_components not in tried:
+        tried.add(model.n_components)
+        wanted = model.rank_for(share)
+        # Two ranks may each ask for the other; the larger one then holds the share.
+        wanted = max(wanted, model.n_components) if wanted in tried else wanted
+        if wanted != model.n_components:
+            model.n_components = wanted
+            result = run()
+    mean, components = model.subspace()
+    variances, total = model.variances()
+    return ReweightedSubspace(
+        **vars(result),
+        loss=loss,
+        mean=mean,
+        components=components,
+        variances=variances,
+        total=total,
+        floor=model.floor,
+    )

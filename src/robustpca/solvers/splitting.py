@@ -1,68 +1,226 @@
-"""Splitting loops for low rank + sparse decompositions: ADMM, inexact ALM, projections.
+"""Principal component pursuit by splitting: ADMM and the inexact augmented Lagrangian method.
 
-All minimise a nuclear norm plus a loss of the residual entries plus, perhaps, smooth terms of
-the low-rank part, which enter by their gradients. One loop serves; only its schedule of
-penalties differs between a method that reaches the optimum (fixed in the end) and one that
-hurries (growing).
+`split` minimises the nuclear norm of the low-rank part plus a loss of the residual entries and,
+for RPCAG, the smoothness of the low-rank part on a graph, which enters by its gradient. One loop
+serves both methods, which differ in their schedule of penalties: `Balanced` ends with a fixed
+penalty and reaches the optimum, `Growing` is faster and may stop near it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from robustpca.engine.linalg import Array
+from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.svt import TILE_ROWS, LowRank, SingularThreshold, lanes, spectral_norm
-from robustpca.engine.threads import Crew, compiled
-from robustpca.parts.entry_losses import EntryLoss, SmoothTerm
+from robustpca.engine.threads import ThreadPool, compiled
+from robustpca.parts.entry_losses import EntryLoss, HuberNorm, L1Norm
+from robustpca.parts.graphs import eigenvalue_bound
 
-# Iterations without a smaller residual after which single precision is at its end.
+# Iterations without a smaller residual after which single precision gives no more digits.
 PATIENCE = 15
-# When to see whether the residual still falls, and else to certify the gap, which costs as much
-# as a few iterations.
-LOOKS = range(60, 1_000_000, 20)
+# Iterations at which a residual that falls slowly makes the loop compute the duality gap, which
+# costs as much as a few iterations.
+GAP_CHECKS = range(60, 1_000_000, 20)
+# The median absolute value of a Gaussian times this is its standard deviation.
+GAUSSIAN = 1.4826
+# A sparse matrix with a larger share of entries takes more memory than a dense array.
+DENSE_SHARE = 1 / 3
+TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
-class Step:
-    """What a callback is told after each iteration."""
+class GraphSmoothness:
+    r"""``weight`` times the trace of :math:`L^\top \Phi L`, which makes neighbours alike.
 
-    iteration: int
-    objective: float
-    change: float
-    rank: int
+    The Laplacian has one vertex for each row; ``norm`` is its largest eigenvalue.
+    """
+
+    laplacian: Any
+    weight: float
+    norm: float
+
+    @classmethod
+    def of(cls, laplacian: Any, weight: float) -> "GraphSmoothness":
+        """The term with the norm of its Laplacian."""
+        return cls(laplacian, weight, eigenvalue_bound(laplacian))
+
+    def value(self, A: Array) -> float:
+        """How much neighbours differ."""
+        return self.weight * float(np.vdot(A, self.laplacian @ A))
+
+    def gradient(self, A: Array) -> Array:
+        """Gradient of the value."""
+        return 2 * self.weight * (self.laplacian @ A)
 
     @property
-    def detail(self) -> str:
-        """The rest of a progress line."""
-        return f"rank {self.rank}"
+    def lipschitz(self) -> float:
+        """Lipschitz constant of the gradient."""
+        return 2 * self.weight * self.norm
 
 
-class Schedule(Protocol):
-    """How the penalty moves; single precision serves until the change is ``single_until``."""
+@dataclass(frozen=True)
+class Split:
+    """A low-rank and a sparse part, and how the loop that found them ended.
+
+    Attributes
+    ----------
+    low_rank : LowRank
+        Factors of the low-rank part.
+    sparse : csr_array or ndarray
+        Sparse part, in the form that takes less memory.
+    objective : ndarray
+        Objective at the start and after each iteration.
+    n_iter : int
+        Number of iterations.
+    converged : bool
+        Whether the tolerance was reached.
+    change : float
+        The last value of what is compared with the tolerance.
+    row_penalty : float
+        Penalty for the problems of new rows to start with.
+    gap : float
+        By which share of itself the objective can at most be lowered; NaN if it is not convex.
+    penalty : float
+        Last penalty.
+    multipliers : ndarray or None
+        Multipliers of the nuclear norm, if they were asked for.
+    """
+
+    low_rank: LowRank
+    sparse: Any
+    objective: Array
+    n_iter: int
+    converged: bool
+    change: float
+    row_penalty: float
+    gap: float = np.nan
+    penalty: float = np.nan
+    multipliers: Array | None = None
+
+    @classmethod
+    def zero(cls, X: Array) -> "Split":
+        """Both parts of data that are zero everywhere."""
+        parts = LowRank.zeros(X.shape, X.dtype), sparse.csr_array(X.shape)
+        return cls(*parts, np.zeros(1), 0, True, 0.0, row_penalty=1.0, gap=0.0)
+
+    @property
+    def n_sparse(self) -> int:
+        """Number of entries of the sparse part that are not zero."""
+        entries = self.sparse.data if sparse.issparse(self.sparse) else self.sparse
+        return int(np.count_nonzero(entries))
+
+    def start(self) -> Array | None:
+        """Where a loop for nearly the same problem may start."""
+        if self.multipliers is None:
+            return None
+        return self.low_rank.dense() + self.multipliers / self.penalty
+
+
+def pursuit_loss(
+    X: Array,
+    sparsity: float | str = "auto",
+    noise: float | str = 0.0,
+    smoothness: GraphSmoothness | None = None,
+) -> tuple[EntryLoss, float]:
+    """Loss of the residual entries, and the deviation of the noise that it allows for.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Data; NaN where missing.
+    sparsity : float or 'auto', default='auto'
+        Weight of the loss; 'auto' is that of theory.
+    noise : float or 'auto', default=0.0
+        Standard deviation of dense noise; 'auto' to estimate it.
+    smoothness : GraphSmoothness, default=None
+        Smoothness of the low-rank part that the estimate takes into account.
+    """
+    n_observed = np.count_nonzero(~np.isnan(X))
+    # The observed entries of a row or column of the longer side.
+    weight = float(n_observed / min(X.shape)) ** -0.5 if sparsity == "auto" else float(sparsity)
+    # Spectral norm of noise of deviation one at as many entries: singular values below it must
+    # not enter the low-rank part.
+    norm = float(np.sum(np.sqrt(X.shape)) * np.sqrt(n_observed / X.size))
+
+    def loss_for(noise: float) -> EntryLoss:
+        return HuberNorm(weight, weight * noise * norm) if noise > 0 else L1Norm(weight)
+
+    if noise == "auto":
+        noise = _estimated_noise(X, loss_for, norm, smoothness)
+    return loss_for(float(noise)), float(noise)
+
+
+def _estimated_noise(
+    X: Array,
+    loss_for: Callable[[float], EntryLoss],
+    norm: float,
+    smoothness: GraphSmoothness | None,
+) -> float:
+    """Noise level at which the residuals of the fit have just this median absolute deviation."""
+    noise = spread = GAUSSIAN * float(np.nanmedian(np.abs(X - np.nanmedian(X))))
+    start, penalty = None, None
+    for _ in range(20):
+        # Noise of less than a thousandth of the data changes nothing that matters.
+        if noise <= 1e-3 * spread:
+            return 0.0
+        result = split(
+            X,
+            loss_for(noise),
+            smoothness,
+            schedule=partial(Balanced, penalty),
+            tol=1e-3,
+            max_iter=50,
+            start=start,
+        )
+        start, penalty = result.start(), result.penalty
+        previous = noise
+        noise = GAUSSIAN * _median_residual(X, result.low_rank, noise * norm)
+        if abs(noise - previous) < 0.02 * previous:
+            break
+    return noise
+
+
+def _median_residual(X: Array, low_rank: LowRank, shrinkage: float) -> float:
+    """Median size of residual entries in a sample of the rows, the shrinkage undone."""
+    full = 1 + shrinkage / np.maximum(low_rank.values, TINY)
+    chosen = slice(None, None, max(1, X.size // 2_000_000))
+    low = (low_rank.left[chosen] * full.astype(X.dtype)) @ low_rank.right
+    return float(np.nanmedian(np.abs(X[chosen] - low)))
+
+
+class Schedule:
+    """How the penalty changes in one run of the loop.
+
+    ``exact`` schedules reach the optimum, so the multipliers have to converge as well. Single
+    precision is used until the change is below ``single_until``.
+    """
 
     relaxation: float
     exact: bool
     single_until: float
 
-    def start(self, X: Array, loss: EntryLoss, crew: Crew) -> tuple[float, Array]:
+    def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
         """First penalty, and first matrix to lower the singular values of."""
+        raise NotImplementedError
 
-    def change(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
+    def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
         """Factor on the penalty, from the primal residual and how far the low rank moved."""
+        raise NotImplementedError
 
-    def judge(self, iteration: int, excess: float) -> None:
-        """Be told that the residual falls slowly, and how many times too large the gap is."""
+    def note_gap(self, iteration: int, excess: float) -> None:
+        """Take into account that the gap is so many times the tolerance."""
 
 
-class Balanced:
+class Balanced(Schedule):
     """A penalty that is balanced at first and then fixed: the loop reaches the optimum.
 
     The best penalty depends on how small the noise is besides the gross errors, which is not
-    known beforehand. It is moved until the low-rank part and the multipliers travel equally
+    known beforehand. It is changed until the low-rank part and the multipliers move equally
     far in each iteration. A ``penalty`` that is given, from an earlier fit, stays as it is.
     """
 
@@ -71,27 +229,25 @@ class Balanced:
     single_until = 1e-4
     first, every = 10, 5
     # Multipliers may be right from the start, and noise may be as small as rounding error; the
-    # penalty does not follow either to the end.
+    # penalty changes in either case by at most these factors.
     narrow, wide = 64.0, 4096.0
 
     def __init__(self, penalty: float | None = None) -> None:
         self.penalty, self.total = penalty, 1.0
-        self.last, self.highest, self.judged = 120, self.narrow, False
+        self.last, self.highest, self.extended = 120, self.narrow, False
 
-    def start(self, X: Array, loss: EntryLoss, crew: Crew) -> tuple[float, Array]:
-        self.total, self.last, self.highest, self.judged = 1.0, 120, self.narrow, False
-        size = max(mean_size(X), np.finfo(float).tiny)
-        return self.penalty or 1 / (4 * size), filled(X.copy())
+    def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
+        return self.penalty or usual_penalty(X), fill_missing(X.copy())
 
-    def change(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
-        # How far the low-rank part moved is not known for nothing.
+    def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
+        # The distance that the low-rank part moved costs something.
         early = self.first <= iteration <= self.last and iteration % self.every == 0
         if not early or self.penalty is not None:
             return 1.0
-        step, travelled = self.relaxation * primal, moved()
-        # A step is shared out between the two at right angles.
-        rest = np.sqrt(max(step**2 - travelled**2, 0.0))
-        wanted = np.sqrt(rest / max(travelled, 1e-3 * step)) if step > 0 else 1.0
+        step, distance = self.relaxation * primal, moved()
+        # The moves of the low-rank part and of the multipliers are orthogonal parts of the step.
+        rest = np.sqrt(max(step**2 - distance**2, 0.0))
+        wanted = np.sqrt(rest / max(distance, 1e-3 * step)) if step > 0 else 1.0
         least, most = 1 / (self.narrow * self.total), self.highest / self.total
         least, most = max(0.25, least), min(4.0, most)
         factor = min(max(float(wanted), least), most)
@@ -100,19 +256,19 @@ class Balanced:
         self.total *= factor
         return factor
 
-    def judge(self, iteration: int, excess: float) -> None:
+    def note_gap(self, iteration: int, excess: float) -> None:
         # Decided once: a gap that is nearly small enough needs no other penalty.
-        if iteration >= self.last and not self.judged:
-            self.judged = True
+        if iteration >= self.last and not self.extended:
+            self.extended = True
             if excess > 10:
                 self.highest, self.last = self.wide, iteration + 60
 
 
-class Growing:
+class Growing(Schedule):
     """A penalty that grows by ``rate`` each time: fast on data that are exactly low rank + sparse.
 
-    The multipliers freeze before they are right when there is noise, so the loop may end near
-    the optimum and not at it.
+    The multipliers stop changing before they are right when there is noise, so the loop may end
+    near the optimum and not at it.
     """
 
     relaxation = 1.0
@@ -120,58 +276,277 @@ class Growing:
     single_until = 1e-5
 
     def __init__(self, rate: float = 1.5) -> None:
-        self.rate = rate
+        self.rate, self.growth_left = rate, 1e7
 
-    def start(self, X: Array, loss: EntryLoss, crew: Crew) -> tuple[float, Array]:
-        norm = max(spectral_norm(X, crew, 6), np.finfo(float).tiny)
-        largest = largest_entry(X)
+    def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
+        norm = max(spectral_norm(X, pool, 6), TINY)
         penalty = 1.25 / norm
         slope, bound = loss.dual_map(1 / penalty)
         # One step for the sparse part from a zero low-rank part and scaled data as multipliers.
-        stretch = slope * (1 + 1 / (penalty * max(norm, largest / loss.weight)))
-        A = filled(X * X.dtype.type(stretch))
+        stretch = slope * (1 + 1 / (penalty * max(norm, largest_entry(X) / loss.weight)))
+        A = fill_missing(X * X.dtype.type(stretch))
         np.clip(A, -bound, bound, out=A)
-        self.room = 1e7
         return penalty, A
 
-    def change(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
-        factor = min(self.rate, self.room)
-        self.room /= factor
+    def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
+        factor = min(self.rate, self.growth_left)
+        self.growth_left /= factor
         return factor
 
-    def judge(self, iteration: int, excess: float) -> None:
-        pass
+
+def split(
+    X: Array,
+    loss: EntryLoss,
+    smoothness: GraphSmoothness | None = None,
+    *,
+    schedule: Callable[[], Schedule] = Balanced,
+    tol: float,
+    max_iter: int,
+    callback: Callback = ignore,
+    start: Array | None = None,
+    multipliers: bool = True,
+) -> Split:
+    """Minimise ``||L||_* + loss(X - L) + smoothness(L)``; NaN entries are missing.
+
+    The low-rank part is optimal for its multipliers at every iteration and the residual part for
+    its own, so the primal residual measures all of the error: the loop ends when it is below
+    ``tol`` times the norm of the data and, with an exact schedule, of the multipliers. Where
+    noise is tiny, the multipliers converge much later than the objective: a loop whose residual
+    falls slowly also ends when the certified gap is below ``tol``.
+
+    Without a graph this is Douglas-Rachford splitting, another name of the two-block ADMM; with
+    one it is the three-operator splitting of Davis and Yin, which needs a penalty of more than
+    half the Lipschitz constant of the gradient of the smooth term.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Data.
+    loss : EntryLoss
+        Loss of the residual entries.
+    smoothness : GraphSmoothness, default=None
+        Smooth term of the low-rank part.
+    schedule : callable, default=Balanced
+        Makes the schedule of this run: `Balanced` or `Growing`.
+    tol : float
+        Tolerance.
+    max_iter : int
+        Largest number of iterations.
+    callback : callable
+        Called with a `Progress` after each iteration.
+    start : ndarray of shape (n_samples, n_features), default=None
+        Where to start: `Split.start` of a similar problem.
+    multipliers : bool, default=True
+        Whether the result holds the multipliers, which take as much memory as the data.
+    """
+    if largest_entry(X) == 0:
+        return Split.zero(X)
+    with ThreadPool() as pool:
+        loop, penalties = _Splitting(X, loss, smoothness, pool), schedule()
+        least = 0.55 * loop.lipschitz
+        # A start that is nearly right has digits which single precision does not.
+        single = start is None and _fits_single_precision(X)
+        data = X.astype(np.float32, copy=False) if single else X
+        # Entries that are certainly wrong start in the sparse part: getting there takes long.
+        clipped = clip_outliers(data)
+        norm = observed_norm(clipped)
+        penalty, A = penalties.start(clipped, loss, pool)
+        penalty = max(penalty, least)
+        A = A if start is None else start.copy()
+        loop.set_matrix(data, A.astype(np.float32 if single else np.float64, copy=False))
+        if start is not None:
+            loop.threshold.warm_up(loop.A, 1 / penalty)
+        tiles = [data[place] for lane in loop.lanes for place in lane]
+        objective = [sum(loss.value(tile) for tile in tiles)]
+        del A, clipped, data, tiles
+        low_rank, change, converged = LowRank.zeros(X.shape, loop.dtype), np.inf, False
+        primal, best, since, iteration = np.inf, np.inf, 0, 0
+        certificate: _Certificate | None = None
+        checked_change = np.inf
+        while iteration < max_iter and not converged:
+            iteration += 1
+            previous, low_rank = low_rank, loop.low_rank(penalty)
+            wanted = penalties.factor(iteration, primal, partial(low_rank.distance, previous))
+            factor = max(wanted, least / penalty)
+            penalty *= factor
+            relaxation = min(penalties.relaxation, 0.98 * (2 - loop.lipschitz / (2 * penalty)))
+            primal, dual, cost = loop.step(low_rank, penalty, 1 / factor, relaxation)
+            change = primal / max(norm, TINY)
+            if penalties.exact:
+                change = max(change, primal / max(dual, TINY))
+            objective.append(cost + loop.cost(low_rank))
+            callback(Progress(iteration, objective[-1], change, rank=low_rank.rank))
+            best, since = (change, 0) if change < 0.9 * best else (best, since + 1)
+            accurate = loop.dtype == np.float64 or tol >= penalties.single_until
+            converged = change <= tol and accurate
+            exhausted = change <= max(tol, penalties.single_until) or since >= PATIENCE
+            if loop.dtype == np.float32 and exhausted and not converged:
+                loop.set_matrix(X, loop.A.astype(np.float64))
+            elif penalties.exact and iteration in GAP_CHECKS and not converged:
+                slow, checked_change = change > 0.5 * checked_change, change
+                if slow:
+                    certificate = loop.certify(penalty, 40)
+                    converged = bool(certificate.gap <= tol)
+                    if not converged:
+                        loop.resume(certificate.low_rank, penalty)
+                        penalties.note_gap(iteration, certificate.gap / max(tol, TINY))
+                        certificate = None
+        if certificate is None:
+            certificate = loop.certify(penalty, 40 if penalties.exact else 12)
+        dual_matrix = loop.A if multipliers else None
+        # The rest of the state is not needed any more and as large as the data.
+        del loop
+    return Split(
+        certificate.low_rank.astype(X.dtype),
+        compact(certificate.sparse),
+        np.array(objective),
+        iteration,
+        converged,
+        change,
+        # A penalty that has grown without bound is a bad start for new rows.
+        row_penalty=penalty if penalties.exact else usual_penalty(X),
+        gap=certificate.gap,
+        penalty=penalty,
+        multipliers=dual_matrix,
+    )
 
 
 @dataclass(frozen=True)
-class Split:
-    """Where a splitting loop ended; ``multipliers`` belong to the nuclear norm."""
-
-    low_rank: LowRank
-    sparse: Any
-    objective: Array
-    n_iter: int
-    converged: bool
-    change: float
-    gap: float
-    penalty: float
-    multipliers: Array
-
-    def start(self) -> Array:
-        """Where a loop for nearly the same problem may start."""
-        return self.low_rank.dense() + self.multipliers / self.penalty
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """A low-rank part, the sparse part, and by which share of itself the objective may fall."""
+class _Certificate:
+    """Both parts, and by which share of itself the objective may fall."""
 
     low_rank: LowRank
     sparse: Any
     gap: float
 
 
-def update(
+class _Splitting:
+    """The state of the loop: data, and the matrix ``A`` whose singular values are lowered.
+
+    What remains of ``A`` after the low-rank part is taken away are its multipliers over the
+    penalty, so neither these nor the sparse part are stored.
+    """
+
+    def __init__(
+        self, X: Array, loss: EntryLoss, smoothness: GraphSmoothness | None, pool: ThreadPool
+    ) -> None:
+        self.X, self.loss, self.smoothness, self.pool = X, loss, smoothness, pool
+        self.lanes = lanes(X.shape[0])
+        self.threshold = SingularThreshold(X.shape, pool)
+        self.lipschitz = smoothness.lipschitz if smoothness is not None else 0.0
+
+    def set_matrix(self, data: Array, A: Array) -> None:
+        """Start, or continue in another precision."""
+        self.data, self.A, self.dtype = data, A, A.dtype
+        self.threshold.multiply(A)
+
+    def low_rank(self, penalty: float) -> LowRank:
+        """The low-rank part: ``A`` with lowered singular values."""
+        return self.threshold.solve(self.A, 1 / penalty)
+
+    def cost(self, low_rank: LowRank) -> float:
+        """Nuclear norm and smoothness of the low-rank part."""
+        nuclear = float(low_rank.values.sum())
+        if self.smoothness is None:
+            return nuclear
+        # The right factor is orthonormal, so the left one is enough.
+        return nuclear + self.smoothness.value(low_rank.left)
+
+    def _graph_force(self, low_rank: LowRank) -> Array | None:
+        """Gradient of the smooth term, as the left factor that belongs to the same right one."""
+        if self.smoothness is None:
+            return None
+        return np.asarray(self.smoothness.gradient(low_rank.left), dtype=self.dtype)
+
+    def step(
+        self, low_rank: LowRank, penalty: float, decay: float, relaxation: float
+    ) -> tuple[float, float, float]:
+        """Update ``A``; return primal residual, norm of the multipliers, and the loss."""
+        by_row = (decay, *self.loss.dual_map(1 / penalty))
+        numbers = (relaxation, self.loss.threshold, self.loss.curvature)
+        settings = [np.full(TILE_ROWS, number, self.dtype) for number in by_row]
+        settings += [self.dtype.type(number) for number in numbers]
+        kernel, graph_force = compiled(residual_step), self._graph_force(low_rank)
+        self.threshold.start_pass(self.dtype)
+
+        def work(lane: int) -> Array:
+            total, sums = np.zeros(3), np.zeros((TILE_ROWS, 3))
+            buffer = np.empty((TILE_ROWS, self.X.shape[1]), self.dtype)
+            for place in self.lanes[lane]:
+                tile = self.A[place]
+                low = low_rank.dense(place, out=buffer[: len(tile)])
+                if graph_force is not None:
+                    # The residual part has to balance the gradient of the smooth term as well.
+                    force = (graph_force[place] / self.dtype.type(penalty)) @ low_rank.right
+                    tile += force / self.dtype.type(decay)
+                kernel(self.data[place], tile, low, *settings, sums)
+                if graph_force is not None:
+                    tile -= force
+                total += sums[: len(tile)].sum(axis=0)
+                self.threshold.multiply_tile(lane, place, tile)
+            return total
+
+        sums = np.sum(self.pool.map(work, range(len(self.lanes))), axis=0)
+        primal, dual, value = sums.tolist()
+        return float(np.sqrt(primal)), float(np.sqrt(dual)), self.loss.weight * value
+
+    def certify(self, penalty: float, n_steps: int) -> _Certificate:
+        """Both parts and the duality gap; afterwards ``A`` holds the multipliers."""
+        low_rank = self.low_rank(penalty)
+        sparse_part, inner, squares, value = self._extract(low_rank, penalty)
+        cost = self.cost(low_rank)
+        smooth = cost - float(low_rank.values.sum())
+        # Multipliers and gradients, made feasible by scaling, bound the objective from below.
+        # The norm is accurate to many digits, but approximated from below.
+        scale = max(1.0, spectral_norm(self.A, self.pool, n_steps))
+        bound = inner / scale - (self.loss.conjugate(squares) + smooth) / scale**2
+        total = cost + self.loss.weight * value
+        return _Certificate(low_rank, sparse_part, max(total - bound, 0.0) / max(abs(total), TINY))
+
+    def resume(self, low_rank: LowRank, penalty: float) -> None:
+        """Continue after `certify`, as after an iteration without relaxation."""
+        for lane in self.lanes:
+            for place in lane:
+                self.A[place] = low_rank.dense(place) + self.A[place] / self.dtype.type(penalty)
+        self.threshold.multiply(self.A)
+
+    def _extract(self, low_rank: LowRank, penalty: float) -> tuple[Any, float, float, float]:
+        """Sparse part and the sums of `extract_tile`; ``A`` becomes the multipliers."""
+        slope, bound = self.loss.dual_map(1 / penalty)
+        numbers = (slope, bound, self.loss.threshold, self.loss.curvature, penalty)
+        settings = [self.dtype.type(number) for number in numbers]
+        kernel, graph_force = compiled(extract_tile), self._graph_force(low_rank)
+        size = TILE_ROWS * self.X.shape[1]
+
+        def work(lane: int) -> tuple[list[Array], list[Array], Array, Array]:
+            columns, entries = np.empty(size, np.int32), np.empty(size, self.dtype)
+            counts, sums = [], np.zeros(3)
+            found: tuple[list[Array], list[Array]] = ([], [])
+            for place in self.lanes[lane]:
+                tile, low = self.A[place], low_rank.dense(place)
+                if graph_force is not None:
+                    force = graph_force[place] @ low_rank.right
+                    tile += force / self.dtype.type(penalty)
+                counts.append(np.empty(len(tile), np.int64))
+                n, *products = kernel(
+                    self.data[place], tile, low, *settings, counts[-1], columns, entries
+                )
+                if graph_force is not None:
+                    tile -= force
+                sums += products
+                found[0].append(columns[:n].copy())
+                found[1].append(entries[:n].astype(self.X.dtype))
+            return *found, np.concatenate(counts), sums
+
+        parts = self.pool.map(work, range(len(self.lanes)))
+        columns = np.concatenate([piece for part in parts for piece in part[0]])
+        entries = np.concatenate([piece for part in parts for piece in part[1]])
+        starts = np.concatenate([[0], np.cumsum(np.concatenate([part[2] for part in parts]))])
+        sparse_part = sparse.csr_array((entries, columns, starts), shape=self.X.shape)
+        return sparse_part, *np.sum([part[3] for part in parts], axis=0).tolist()
+
+
+def residual_step(
     X: Array,
     A: Array,
     L: Array,
@@ -179,7 +554,7 @@ def update(
     slope: Array,
     bound: Array,
     relaxation: float,
-    knee: float,
+    threshold: float,
     curvature: float,
     sums: Array,
 ) -> None:
@@ -199,7 +574,7 @@ def update(
             error = X[i, j] - low
             new = min(max(rise * (error + old), -most), most)
             size = abs(error)
-            flat = min(size, knee)
+            flat = min(size, threshold)
             cost = size - flat + curvature * flat * flat
             if error != error:  # a missing entry: no force, no cost
                 new = zero
@@ -214,13 +589,13 @@ def update(
         sums[i, 2] = value
 
 
-def harvest(
+def extract_tile(
     X: Array,
     A: Array,
     L: Array,
     slope: float,
     bound: float,
-    knee: float,
+    threshold: float,
     curvature: float,
     penalty: float,
     counts: Array,
@@ -243,10 +618,10 @@ def harvest(
                 continue
             push = error + (A[i, j] - L[i, j])
             force = min(max(slope * push, -bound), bound)
-            flat = min(abs(error), knee)
+            flat = min(abs(error), threshold)
             value += abs(error) - flat + curvature * flat * flat
             rest = push - force
-            rest -= min(max(rest, -knee), knee)
+            rest -= min(max(rest, -threshold), threshold)
             dual = penalty * force
             A[i, j] = dual
             inner += X[i, j] * dual
@@ -259,132 +634,9 @@ def harvest(
     return found, inner, squares, value
 
 
-class Splitting:
-    """The state of the loop: data, and the matrix ``A`` whose singular values are lowered.
-
-    What remains of ``A`` after the low-rank part is taken away are its multipliers over the
-    penalty, so neither these nor the sparse part are stored.
-    """
-
-    def __init__(self, X: Array, loss: EntryLoss, terms: Sequence[SmoothTerm], crew: Crew) -> None:
-        self.X, self.loss, self.terms, self.crew = X, loss, terms, crew
-        self.lanes = lanes(X.shape[0])
-        self.shrink = SingularThreshold(X.shape, crew)
-        self.norm = 0.0
-        self.lipschitz = sum(term.lipschitz for term in terms)
-
-    def begin(self, data: Array, A: Array) -> None:
-        """Start, or go on in another precision."""
-        self.data, self.A, self.dtype = data, A, A.dtype
-        self.shrink.look(A)
-
-    def lowered(self, penalty: float) -> LowRank:
-        """The low-rank part: ``A`` with lowered singular values."""
-        return self.shrink.solve(self.A, 1 / penalty)
-
-    def pull(self, low_rank: LowRank) -> Array | None:
-        """Gradient of the terms, as the left factor that belongs to the same right one."""
-        if not self.terms:
-            return None
-        gradients = [term.gradient(low_rank.left) for term in self.terms]
-        return np.asarray(sum(gradients), dtype=self.dtype)
-
-    def cost(self, low_rank: LowRank) -> float:
-        """Nuclear norm and terms; these see the left factor, as the right one is orthonormal."""
-        smooth = sum(term.value(low_rank.left) for term in self.terms)
-        return float(low_rank.values.sum()) + smooth
-
-    def sweep(
-        self, low_rank: LowRank, penalty: float, decay: float, relaxation: float
-    ) -> tuple[float, float, float]:
-        """Move ``A``; return primal residual, norm of the multipliers, and the loss."""
-        rows = (decay, *self.loss.dual_map(1 / penalty))
-        numbers = (relaxation, self.loss.knee, self.loss.curvature)
-        settings = [np.full(TILE_ROWS, number, self.dtype) for number in rows]
-        settings += [self.dtype.type(number) for number in numbers]
-        kernel, pull = compiled(update), self.pull(low_rank)
-        self.shrink.begin(self.dtype)
-
-        def work(lane: int) -> Array:
-            total, sums = np.zeros(3), np.zeros((TILE_ROWS, 3))
-            buffer = np.empty((TILE_ROWS, self.X.shape[1]), self.dtype)
-            for place in self.lanes[lane]:
-                tile = self.A[place]
-                low = low_rank.dense(place, out=buffer[: len(tile)])
-                if pull is not None:
-                    # The residual part has to bear the gradient of the terms as well.
-                    force = (pull[place] / self.dtype.type(penalty)) @ low_rank.right
-                    tile += force / self.dtype.type(decay)
-                kernel(self.data[place], tile, low, *settings, sums)
-                if pull is not None:
-                    tile -= force
-                total += sums[: len(tile)].sum(axis=0)
-                self.shrink.see(lane, place, tile)
-            return total
-
-        sums = np.sum(self.crew.each(work, range(len(self.lanes))), axis=0)
-        primal, dual, value = sums.tolist()
-        return float(np.sqrt(primal)), float(np.sqrt(dual)), self.loss.weight * value
-
-    def certify(self, penalty: float, n_steps: int) -> Certificate:
-        """Both parts and the gap; afterwards ``A`` holds the multipliers."""
-        low_rank = self.lowered(penalty)
-        found, cost, bound = self.harvest(low_rank, penalty, n_steps)
-        # The bound rests on a norm that is good to many digits, but comes from below.
-        gap = max(cost - bound, 0.0) / max(abs(cost), np.finfo(float).tiny)
-        return Certificate(low_rank, found, gap)
-
-    def resume(self, low_rank: LowRank, penalty: float) -> None:
-        """Go on after `certify`, as after an iteration without relaxation."""
-        for lane in self.lanes:
-            for place in lane:
-                self.A[place] = low_rank.dense(place) + self.A[place] / self.dtype.type(penalty)
-        self.shrink.look(self.A)
-
-    def harvest(self, low_rank: LowRank, penalty: float, n_steps: int) -> tuple[Any, float, float]:
-        """Sparse part, objective and a lower bound of it; ``A`` becomes the multipliers."""
-        numbers = (*self.loss.dual_map(1 / penalty), self.loss.knee, self.loss.curvature, penalty)
-        settings = [self.dtype.type(number) for number in numbers]
-        kernel, pull = compiled(harvest), self.pull(low_rank)
-        size = TILE_ROWS * self.X.shape[1]
-
-        def work(lane: int) -> tuple[list[Array], list[Array], Array, Array]:
-            columns, entries = np.empty(size, np.int32), np.empty(size, self.dtype)
-            counts, sums = [], np.zeros(3)
-            found: tuple[list[Array], list[Array]] = ([], [])
-            for place in self.lanes[lane]:
-                tile, low = self.A[place], low_rank.dense(place)
-                if pull is not None:
-                    force = pull[place] @ low_rank.right
-                    tile += force / self.dtype.type(penalty)
-                counts.append(np.empty(len(tile), np.int64))
-                n, *products = kernel(
-                    self.data[place], tile, low, *settings, counts[-1], columns, entries
-                )
-                if pull is not None:
-                    tile -= force
-                sums += products
-                found[0].append(columns[:n].copy())
-                found[1].append(entries[:n].astype(self.X.dtype))
-            return *found, np.concatenate(counts), sums
-
-        parts = self.crew.each(work, range(len(self.lanes)))
-        columns = np.concatenate([piece for part in parts for piece in part[0]])
-        entries = np.concatenate([piece for part in parts for piece in part[1]])
-        starts = np.concatenate([[0], np.cumsum(np.concatenate([part[2] for part in parts]))])
-        found = sparse.csr_array((entries, columns, starts), shape=self.X.shape)
-        inner, squares, value = np.sum([part[3] for part in parts], axis=0).tolist()
-        cost = self.cost(low_rank)
-        smooth = cost - float(low_rank.values.sum())
-        # Multipliers and gradients, made feasible by scaling, bound the objective from below.
-        scale = max(1.0, spectral_norm(self.A, self.crew, n_steps))
-        bound = inner / scale - (self.loss.conjugate_of(squares) + smooth) / scale**2
-        return found, cost + self.loss.weight * value, bound
-
-
 def observed_norm(X: Array) -> float:
-    """Frobenius norm of the entries that are there."""
-    squares = _squares(X)
+    """Frobenius norm of the entries that are not missing."""
+    squares = float(np.einsum("ij,ij->", X, X, dtype=np.float64))
     if not np.isfinite(squares):
         tiles = (X[place] for lane in lanes(X.shape[0]) for place in lane)
         squares = sum(np.nansum(np.square(tile, dtype=np.float64)) for tile in tiles)
@@ -392,126 +644,46 @@ def observed_norm(X: Array) -> float:
 
 
 def largest_entry(X: Array) -> float:
-    """Largest magnitude among the entries that are there."""
+    """Largest magnitude among the entries that are not missing."""
     return max(float(np.nanmax(X)), -float(np.nanmin(X)))
 
 
 def mean_size(X: Array) -> float:
-    """Mean magnitude of the entries that are there, from some of them, the largest clipped."""
+    """Mean magnitude of the entries, estimated from some of them, the largest clipped."""
     sizes = np.abs(X.ravel()[:: max(1, X.size // 100_000)])
     # A few entries may be larger than all the others together.
     usual = 100 * float(np.nanmedian(sizes))
     return float(np.nanmean(np.minimum(sizes, usual) if usual > 0 else np.abs(X)))
 
 
-def within_reach(X: Array) -> Array:
-    """The data, but entries beyond twenty times the mean size, which cannot but be wrong, cut.
+def usual_penalty(X: Array) -> float:
+    """A penalty in the inverse units of the data."""
+    return 0.25 / max(mean_size(X), TINY)
 
-    A start or a stopping rule that followed such an entry would not see the others.
+
+def clip_outliers(X: Array) -> Array:
+    """The data, with entries beyond twenty times the mean size, which must be wrong, clipped.
+
+    A start or a stopping rule that followed such an entry would neglect the others.
     """
     most = 20 * mean_size(X)
     return X if largest_entry(X) <= most else np.clip(X, -most, most)
 
 
-def filled(A: Array) -> Array:
+def fill_missing(A: Array) -> Array:
     """The same array, with zeros written where entries are missing."""
     np.copyto(A, 0, where=np.isnan(A))
     return A
 
 
-def _squares(A: Array) -> float:
-    return float(np.einsum("ij,ij->", A, A, dtype=np.float64))
+def compact(A: Any) -> Any:
+    """A matrix as a sparse or a dense array, whichever takes less memory."""
+    if sparse.issparse(A):
+        return A if A.nnz <= DENSE_SHARE * np.prod(A.shape) else A.toarray()
+    few = np.count_nonzero(A) <= DENSE_SHARE * A.size
+    return sparse.csr_array(A) if few else A
 
 
-def split(
-    X: Array,
-    loss: EntryLoss,
-    terms: Sequence[SmoothTerm] = (),
-    *,
-    schedule: Schedule,
-    tol: float,
-    max_iter: int,
-    watch: Callable[[Step], object] = lambda _: None,
-    start: Array | None = None,
-) -> Split:
-    """Minimise ``||L||_* + loss(X - L) + sum of the terms of L``; NaN entries are missing.
-
-    The low-rank part is exact for its multipliers at every iteration and the residual part for
-    its own, so the primal residual is all that is wrong: the loop ends when it is below ``tol``
-    times the norm of the data and, with a schedule that is exact, of the multipliers. Where noise
-    is tiny, multipliers take long to settle though the objective has: a loop whose residual falls
-    slowly also ends when the certified gap is below ``tol``.
-
-    Without terms this is Douglas-Rachford splitting, another name of the two-block ADMM; with
-    them it is the three-operator splitting of Davis and Yin, which asks for a penalty of more
-    than half the Lipschitz constant of their gradients.
-    """
-    tiny = np.finfo(float).tiny
-    with Crew() as crew:
-        loop = Splitting(X, loss, terms, crew)
-        least = 0.55 * loop.lipschitz
-        # A start that is nearly right has digits which single precision does not.
-        rough = start is None and _single_precision_will_do(X)
-        dtype = np.float32 if rough else np.float64
-        data = X.astype(np.float32, copy=False) if dtype == np.float32 else X
-        # Entries that cannot but be wrong start in the sparse part: getting there takes long.
-        tame = within_reach(data)
-        loop.norm = observed_norm(tame)
-        penalty, first = schedule.start(tame, loss, crew)
-        penalty = max(penalty, least)
-        loop.begin(data, (first if start is None else start.copy()).astype(dtype, copy=False))
-        if start is not None:
-            loop.shrink.warm(loop.A, 1 / penalty)
-        tiles = [data[place] for lane in loop.lanes for place in lane]
-        objective = [sum(loss.value(tile) for tile in tiles)]
-        del first, tame, data, tiles
-        low_rank, change, converged = LowRank.zeros(X.shape, loop.dtype), np.inf, False
-        primal, best, since, iteration = np.inf, np.inf, 0, 0
-        certificate: Certificate | None = None
-        mark = np.inf
-        while iteration < max_iter and not converged:
-            iteration += 1
-            previous, low_rank = low_rank, loop.lowered(penalty)
-            wanted = schedule.change(iteration, primal, partial(low_rank.distance, previous))
-            factor = max(wanted, least / penalty)
-            penalty *= factor
-            relaxation = min(schedule.relaxation, 0.98 * (2 - loop.lipschitz / (2 * penalty)))
-            primal, dual, cost = loop.sweep(low_rank, penalty, 1 / factor, relaxation)
-            change = primal / max(loop.norm, tiny)
-            if schedule.exact:
-                change = max(change, primal / max(dual, tiny))
-            objective.append(cost + loop.cost(low_rank))
-            watch(Step(iteration, objective[-1], change, low_rank.rank))
-            best, since = (change, 0) if change < 0.9 * best else (best, since + 1)
-            converged = change <= tol and (loop.dtype == np.float64 or tol >= schedule.single_until)
-            done = change <= max(tol, schedule.single_until) or since >= PATIENCE
-            if loop.dtype == np.float32 and done and not converged:
-                loop.data = X
-                loop.begin(X, loop.A.astype(np.float64))
-            elif schedule.exact and iteration in LOOKS and not converged:
-                slow, mark = change > 0.5 * mark, change
-                certificate = loop.certify(penalty, 40) if slow else None
-                if certificate is not None:
-                    converged = bool(certificate.gap <= tol)
-                    if not converged:
-                        loop.resume(certificate.low_rank, penalty)
-                        schedule.judge(iteration, certificate.gap / max(tol, tiny))
-                        certificate = None
-        if certificate is None:
-            certificate = loop.certify(penalty, 40 if schedule.exact else 12)
-        return Split(
-            certificate.low_rank.astype(X.dtype),
-            certificate.sparse,
-            np.array(objective),
-            iteration,
-            converged,
-            change,
-            certificate.gap,
-            penalty,
-            loop.A,
-        )
-
-
-def _single_precision_will_do(X: Array) -> bool:
-    """Whether squares of the entries, and of what is added up, are far from overflow."""
+def _fits_single_precision(X: Array) -> bool:
+    """Whether squares of the entries, and their sums, are far from overflow."""
     return 1e-12 < largest_entry(X) < 1e12

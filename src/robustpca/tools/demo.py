@@ -20,7 +20,7 @@ from sklearn.decomposition import PCA
 from robustpca.datasets import reset_entries
 from robustpca.engine.linalg import Array
 from robustpca.metrics import outlier_precision_recall, reconstruction_error
-from robustpca.testing import all_methods
+from robustpca.models import all_methods
 
 __all__ = ["main", "run", "show"]
 

@@ -1,1 +1,0 @@
-"""Scores, preparations and pictures that tables need beyond `robustpca.metrics`, by subject."""
