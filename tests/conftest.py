@@ -1,8 +1,14 @@
 """Settings and fixtures that all tests share."""
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Read when scikit-learn loads OpenMP. The threads of its k-means wait for each other actively:
+# beside other processes, two of them take more than ten times the time of one.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # The same examples in every run. No limit on time: a loaded machine is not a failure.
 settings.register_profile(
