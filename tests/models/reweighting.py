@@ -61,9 +61,9 @@ def random_rotation(rng, d):
 
 SHAPES = {
     "few features": (120, 12, 3),
-    "nested views": (400, 150, 4),
-    "few wide samples": (90, 200, 4),
-    "many wide samples": (300, 500, 4),
+    "nested views": (250, 100, 4),
+    "few wide samples": (90, 150, 4),
+    "many wide samples": (270, 320, 4),
 }
 
 

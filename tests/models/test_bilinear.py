@@ -241,7 +241,7 @@ def test_glram_is_its_textbook_loop(rng):
     "loss",
     [SquaredLoss(), L21Loss(), HuberLoss(), CauchyLoss(), SigmaLoss(), CappedLoss("q0.7")],
 )
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(2, 30),

@@ -208,7 +208,7 @@ def awkward_data(draw):
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS_TO_TRY)
 @pytest.mark.parametrize("loss", LOSSES_TO_TRY)
-@settings(max_examples=60)
+@settings(max_examples=15)
 @given(
     data=awkward_data(),
     solver=st.sampled_from(["eig", "power"]),

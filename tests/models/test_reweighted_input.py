@@ -154,6 +154,14 @@ def test_constant_columns_have_exact_zeros(method, shape, rng):
     assert_allclose(model.mean_[constant], X[0, constant], rtol=1e-14, atol=1e-18)
 
 
+def test_constant_columns_that_are_not_centred_count_like_any_other():
+    # The second moments couple the columns by 1e-6, so the components are turned by 1e-7.
+    X = np.column_stack([np.ones(40), 3 * np.resize([1, -1], 40) + 1e-6])
+    components = ReweightedPCA(2, center="zero").fit(X).components_
+    assert_allclose(components @ components.T, np.eye(2), atol=1e-14)
+    assert 1e-8 < abs(components[0, 0]) < 1e-6
+
+
 @pytest.mark.parametrize("method", EVERY)
 def test_duplicated_samples_get_equal_weights(method, rng):
     X = rng.normal(size=(40, 6)) * [5.0, 4.0, 1.0, 1.0, 1.0, 1.0]

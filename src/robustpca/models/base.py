@@ -72,10 +72,11 @@ class Subspace:
         effective = 1 / float(share @ share)
         correction = effective / (effective - 1) if effective > 1 + 1e-9 else 1.0
         variances = correction * variances
-        # What a component shows of a constant column is rounding error, unless it is one of
-        # those that complete the basis of data without enough variance.
-        genuine = (variances > 1e-10 * variances.max())[:, None]
-        rounding = genuine & rows.constant_columns() & (np.abs(components) < 1e-6)
+        # What a component shows of a constant column is rounding error, unless the column was
+        # not centred, or the component completes the basis of data without enough variance.
+        genuine = variances > 1e-10 * variances.max()
+        unseen = rows.constant_columns() & (np.abs(components[genuine]) < 1e-4).all(axis=0)
+        rounding = genuine[:, None] & unseen & (np.abs(components) < 1e-6)
         components = np.where(rounding, 0.0, components)
         ratio = variances / (correction * total) if total > 0 else np.zeros_like(variances)
         tiny = float(np.finfo(np.float64).tiny) ** 0.5
