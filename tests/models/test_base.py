@@ -1,4 +1,4 @@
-"""Life after a fit, for models whose scores are not along an orthonormal basis."""
+"""Life after a fit: cutoffs, and scores that are not along an orthonormal basis."""
 
 import numpy as np
 import pytest
@@ -61,3 +61,28 @@ def test_score_distances_do_not_depend_on_how_oblique_the_loadings_are(fitted):
     straight = Planted(4, loadings=np.linalg.qr(model.loadings.T)[0].T).fit(X)
     np.testing.assert_allclose(model.score_distances(X), straight.score_distances(X))
     assert np.median(model.score_distances(X)) == pytest.approx(2.0, abs=0.3)
+
+
+def test_one_clean_row_in_forty_is_beyond_each_cutoff(rng):
+    X = rng.normal(size=(20_000, 24))
+    model = Planted(4, loadings=np.eye(4, 24)).fit(X)
+    # The standard error of these shares is 0.001.
+    assert np.mean(model.orthogonal_distances(X) > model.orthogonal_cutoff_) == pytest.approx(
+        0.025, abs=0.004
+    )
+    assert np.mean(model.score_distances(X) > model.score_cutoff_) == pytest.approx(
+        0.025, abs=0.004
+    )
+
+
+def test_a_component_counts_in_score_distances_however_weak_unless_it_has_no_variance(rng):
+    X = rng.normal(size=(100, 6))
+    loadings = np.eye(3, 6)
+    expected = Planted(3, loadings=loadings).fit(X).score_distances(X)
+    weak = X * [1.0, 1.0, 1e-5, 1.0, 1.0, 1.0]
+    distances = Planted(3, loadings=loadings).fit(weak).score_distances(weak)
+    np.testing.assert_allclose(distances, expected, rtol=1e-6)
+    flat = X * [1.0, 1.0, 0.0, 1.0, 1.0, 1.0]
+    distances = Planted(3, loadings=loadings).fit(flat).score_distances(flat)
+    without = Planted(2, loadings=loadings[:2]).fit(X).score_distances(X)
+    np.testing.assert_allclose(distances, without, rtol=1e-12)

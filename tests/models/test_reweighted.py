@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from reweighting import SHAPES, degrees, noisy_planted, random_rotation, square_residuals, textbook
@@ -206,6 +206,18 @@ def awkward_data(draw):
     return X * draw(st.sampled_from([1e-3, 1.0, 1e3])), draw(st.integers(1, min(n, d)))
 
 
+# With co-robust weights and the l2,1 loss, one of these samples takes all the weight.
+COLLAPSING = np.array(
+    [
+        [-2.5, 3.7, 5.7],
+        [-4.4, -40.5, -14.7],
+        [10.7, 76.2, 55.2],
+        [0.6, 17.8, 20.4],
+        [-20.7, -56.2, -57.4],
+    ]
+)
+
+
 @pytest.mark.parametrize("weighting", WEIGHTINGS_TO_TRY)
 @pytest.mark.parametrize("loss", LOSSES_TO_TRY)
 @settings(max_examples=15)
@@ -215,6 +227,7 @@ def awkward_data(draw):
     center=st.sampled_from(["weighted", "mean", "zero"]),
     init=st.sampled_from(["pca", "robust", "random"]),
 )
+@example(data=(COLLAPSING, 2), solver="eig", center="mean", init="pca")
 def test_the_objective_never_rises(loss, weighting, data, solver, center, init):
     X, c = data
     model = ReweightedPCA(
@@ -234,6 +247,11 @@ def test_the_objective_never_rises(loss, weighting, data, solver, center, init):
     norm = np.linalg.norm(X, axis=1).max()
     rounding = len(X) * float(model.loss_.values(np.array([(1e-9 * norm) ** 2]))[0])
     relative = 1e-9 if "co-robust" in weighting else 1e-10
+    if weighting == "co-robust":
+        # Nothing bounds the weight of a sample here. Beside one that weighs 1e12 times as much,
+        # the others are rounded at their fourth digit in the sums of a fit.
+        heavy = model.sample_weights_[model.sample_weights_ > 0]
+        relative += np.finfo(np.float64).eps * heavy.max() / heavy.min()
     before, after = model.objective_[:-1], model.objective_[1:]
     assert len(after) == model.n_iter_ >= 1
     assert np.all(after <= before * (1 + relative) + rounding)

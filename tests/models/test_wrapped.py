@@ -97,6 +97,22 @@ def test_clusters_are_found_among_outliers(kind, seed):
     assert_array_equal(model.weights_[far], 0)
 
 
+def test_clustering_starts_with_the_three_quarters_that_have_the_nearest_neighbours():
+    # Five neighbours of each sample are in its own cluster: 80 within reach and 40 out of it.
+    steps = np.arange(10.0)
+    tight, loose = np.repeat(steps, 12), np.repeat(100 + 10 * steps, 4)
+    starts = []
+
+    class Watched(KMeans):
+        def fit(self, X, y=None, sample_weight=None):
+            starts.append(sample_weight)
+            return super().fit(X, y, sample_weight)
+
+    X = np.r_[tight, loose][:, None]
+    Reweighted(Watched(2, n_init=1, random_state=0), max_iter=1, tol=1.0).fit(X)
+    assert_array_equal(starts[0] > 0, np.arange(160) < 120)
+
+
 def test_several_targets_share_one_weight_per_sample():
     X, y, coef, is_outlier = planted_line(0, n_targets=3)
     model = Reweighted(LinearRegression()).fit(X, y)

@@ -601,6 +601,10 @@ def test_a_fixed_gamma_that_is_not_positive_is_refused(gamma):
         AdaptiveNeighbors(gamma=gamma).solve(np.array([0.0, 1.0, 2.0]))
 
 
+def test_a_share_that_asks_for_a_little_more_is_not_rounded_down():
+    assert AdaptiveNeighbors(0.0100005).count(1000) == 11
+
+
 def test_a_share_however_small_leaves_one_sample():
     assert AdaptiveNeighbors(1e-12).count(50) == 1
     assert AdaptiveNeighbors(np.float32(0.5)).count(50) == 25
