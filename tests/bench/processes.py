@@ -7,6 +7,8 @@ from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 
+import pytest
+
 PATIENCE = 120.0  # seconds that a busy machine may need to start or end a process
 # Processes are forked from one that imports the library once.
 CONTEXT = get_context("forkserver")
@@ -67,3 +69,10 @@ class Processes:
             process.kill()
             process.join(PATIENCE)
             wait_until(lambda group=process.pid: not members(group))
+
+
+@pytest.fixture(name="start")
+def start_processes():
+    """Start a function in a process group, all of which has ended when the test has."""
+    with Processes() as processes:
+        yield processes.start

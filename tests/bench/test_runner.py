@@ -10,7 +10,7 @@ import numpy as np
 import processes
 import pytest
 from makeshift import N_CELLS, Cloud, Timed, small_table
-from processes import PATIENCE, is_running, members, wait_until
+from processes import PATIENCE, is_running, members, start_processes, wait_until  # noqa: F401
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 from makeshift import write_rows
-from processes import wait_until
+from processes import start_processes, wait_until  # noqa: F401
 
 from robustpca.bench.store import Store, read_rows
 

@@ -193,16 +193,6 @@ OWN_DESCRIPTIONS = {
         "Reweighted": "is that of fits",
     },
 }
-# These still have descriptions that differ for no reason.
-TO_BE_HARMONISED = {
-    "center",
-    "eigenvalues_",
-    "graph_",
-    "loss",
-    "n_components",
-    "solver",
-    "weights_",
-}
 
 
 def described():
@@ -218,15 +208,7 @@ def described():
 DESCRIBED = described()
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        pytest.param(entry, marks=pytest.mark.xfail(strict=False))
-        if entry in TO_BE_HARMONISED
-        else entry
-        for entry in DESCRIBED
-    ],
-)
+@pytest.mark.parametrize("entry", DESCRIBED)
 def test_what_estimators_share_is_described_alike(entry):
     texts, groups = DESCRIBED[entry], OWN_DESCRIPTIONS.get(entry, {})
     own = {estimator for group in groups for estimator in group.split()}
@@ -241,7 +223,6 @@ def test_what_estimators_share_is_described_alike(entry):
 
 def test_there_is_no_exception_for_what_is_not_shared():
     assert OWN_DESCRIPTIONS.keys() <= DESCRIBED.keys()
-    assert DESCRIBED.keys() >= TO_BE_HARMONISED
 
 
 def test_docstrings_are_literal():

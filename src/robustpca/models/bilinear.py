@@ -39,8 +39,8 @@ class ReweightedBilinear(ReweightedModel):
         Weights of the samples: a name in `robustpca.parts.WEIGHTINGS`, or such an object with its
         parameters.
     center : str, default='weighted'
-        The centre: 'weighted' for the weighted mean image, fitted along, or one that is found
-        first and held: 'mean', 'median', 'trimmed_mean', 'geometric_median', 'medoid', 'zero'.
+        The centre: 'weighted' for the weighted mean, fitted along, or one that is found first
+        and held: 'mean', 'median', 'trimmed_mean', 'geometric_median', 'medoid', 'zero'.
     init : {'auto', 'pca', 'robust', 'random'}, default='auto'
         Where to start: at plain PCA; at the half of the samples with the least
         Stahel-Donoho outlyingness, which survives outliers that form a cloud of their own;
@@ -211,14 +211,14 @@ class GLRAM(ReweightedBilinear):
     r"""Generalised low-rank approximation of matrices (GLRAM).
 
     Minimises :math:`\sum_i \lVert A_i - U_1 B_i U_2^\top \rVert_F^2` over orthonormal U1, U2 and
-    the cores B [1]_: the plain, not robust, method for images.
+    the cores B [1]_: the plain, not robust, method for images. With the
+    full width on the right it is one-sided 2DPCA.
 
     Parameters
     ----------
     n_components : tuple of two int, int or None, default=None
         Columns of the left and of the right side; one number for both (or all columns of a
-        side that has fewer); None for the largest possible. With the full
-        width on the right this is one-sided 2DPCA.
+        side that has fewer); None for the largest possible.
     image_shape : tuple of two int, default=None
         Height and width of the images, which are rows of ``X`` in C order; None for images of
         one column.

@@ -221,7 +221,7 @@ class NCut(ClusterMixin, GraphSpectrum):
     embedding_ : ndarray of shape (n_samples, n_clusters)
         The rows that k-means clustered.
     eigenvalues_ : ndarray of shape (n_clusters,)
-        The :math:`\lambda` of each column, in [0, 2] and ascending.
+        The :math:`\lambda` of each coordinate, in [0, 2] and ascending.
     graph_ : csr_array of shape (n_samples, n_samples)
         Adjacency that was used; give it to another fit on the same rows.
     n_connected_components_ : int

@@ -295,7 +295,7 @@ class RPCAG(LowRankModel):
     smoothness_ : float
         Weight of the graph in the units of the data.
     graph_ : csr_array of shape (n_samples, n_samples)
-        Adjacency that was used; pass it to another fit of the same rows.
+        Adjacency that was used; give it to another fit on the same rows.
     sparsity_ : float
         Weight of the sparse part that was used.
     noise_ : float

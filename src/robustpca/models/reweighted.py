@@ -134,7 +134,8 @@ class ReweightedPCA(ReweightedModel):
         The centre: 'weighted' for the weighted mean, fitted along, or one that is found first
         and held: 'mean', 'median', 'trimmed_mean', 'geometric_median', 'medoid', 'zero'.
     solver : {'eig', 'power'}, default='eig'
-        Find the best subspace in each pass, or take one step of orthogonal iteration.
+        Find the best subspace in each pass, or take one step of orthogonal iteration, as the
+        paper on R1-PCA does.
     init : {'auto', 'pca', 'robust', 'random'}, default='auto'
         Where to start: at plain PCA; at the half of the samples with the least
         Stahel-Donoho outlyingness, which survives outliers that form a cloud of their own;
@@ -357,11 +358,12 @@ class R1PCA(ReweightedPCA):
         Residual norm beyond which a sample counts as far, for 'huber' and 'cauchy'; by default
         the median at the start. Lower it to trust fewer samples.
     center : str, default='mean'
-        The centre: 'mean', 'median', 'trimmed_mean', 'geometric_median', 'medoid' or 'zero'.
-        The mean is the paper's; the geometric median resists outliers.
+        The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
+        of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
+        'zero'. The mean is the papers'; the others resist outliers.
     solver : {'eig', 'power'}, default='eig'
-        Find the best subspace in each pass, or take one step of orthogonal iteration as the
-        paper does.
+        Find the best subspace in each pass, or take one step of orthogonal iteration, as the
+        paper on R1-PCA does.
     init : {'auto', 'pca', 'robust', 'random'}, default='pca'
         Where to start: at plain PCA; at the half of the samples with the least
         Stahel-Donoho outlyingness, which survives outliers that form a cloud of their own;

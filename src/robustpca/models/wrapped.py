@@ -78,7 +78,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         Weights of the samples: a name in `robustpca.parts.WEIGHTINGS`, or such an object with its
         parameters.
     loss : str or Loss, default='squared'
-        Loss of the squared error: a name in `robustpca.parts.LOSSES`, or such an object with its
+        Loss of the squared residual: a name in `robustpca.parts.LOSSES`, or such an object with its
         parameters.
     init : {'robust', 'uniform'}, default='robust'
         Where to start: with the samples that look trustworthy (regression: the half with the
@@ -101,7 +101,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
     estimator_ : object
         The estimator fitted with the last weights.
     weights_ : ndarray of shape (n_samples,)
-        Weight of each training sample; outliers weigh little.
+        Weight of each training sample, summing to one; outliers weigh little.
     n_active_ : int
         Number of samples with a positive weight.
     labels_ : ndarray of shape (n_samples,)
