@@ -291,6 +291,7 @@ def test_half_the_size_of_the_att_faces_is_their_average_over_blocks_of_four():
     np.testing.assert_array_equal(half.y, whole.y)
 
 
+@pytest.mark.slow
 def test_what_openml_sends_for_mnist_is_recognised(tmp_path, monkeypatch):
     path_of("mnist_28x28")
     data = load("mnist")

@@ -49,7 +49,7 @@ class TestThreadPool:
 
     def test_several_threads_work_at_the_same_time(self):
         # Each waits for the other, so one alone would never get done.
-        meeting = threading.Barrier(2, timeout=20)
+        meeting = threading.Barrier(2, timeout=120)
         with ThreadPool() as pool:
             places = pool.map(lambda _: meeting.wait(), range(2))
         assert sorted(places) == [0, 1]
@@ -187,10 +187,10 @@ class TestFitsInSeveralThreads:
         def early():
             with one_blas_thread:
                 entered.set()
-                leave.wait(20)
+                leave.wait(120)
 
         first = other.submit(early)
-        entered.wait(20)
+        entered.wait(120)
         with one_blas_thread:
             leave.set()
             first.result()

@@ -18,7 +18,7 @@ from robustpca.parts.losses import L21Loss
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("shape", [(80, 10), (30, 50), (300, 100)])
-@pytest.mark.parametrize("share", [0.3, 0.8, 0.95])
+@pytest.mark.parametrize("share", [0.3, 0.95])
 def test_a_share_asks_for_the_fewest_components_that_hold_it(method, shape, share, rng):
     X = rng.normal(size=shape) * np.linspace(3, 0.5, shape[1])
     with warnings.catch_warnings():

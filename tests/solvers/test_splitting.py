@@ -440,9 +440,9 @@ class TestData:
     @both
     @pytest.mark.parametrize("dtype", [np.float64, np.float32])
     def test_is_left_alone_and_may_be_stored_anyhow(self, schedule, dtype, rng):
-        X = planted(rng, (90, 60), 4, noise=0.1, missing=0.1)[0].astype(dtype)
+        X = planted(rng, (60, 40), 3, noise=0.1, missing=0.1)[0].astype(dtype)
         expected = pursue(X, schedule=schedule, tol=1e-6)
-        wide = np.full((180, 120), 1e9, dtype)
+        wide = np.full((120, 80), 1e9, dtype)
         wide[::2, ::2] = X
         read_only = X.copy()
         read_only.flags.writeable = False

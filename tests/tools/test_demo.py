@@ -7,6 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
+from robustpca import EPCA, PCAOM
 from robustpca.models import all_methods
 from robustpca.tools import demo
 from robustpca.tools.plot import image_rows
@@ -82,13 +83,13 @@ def test_the_page_has_every_row(small):
 
 
 def test_a_method_that_fails_gets_a_row_that_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(demo, "all_methods", lambda: {"Broken": Broken, **all_methods()})
+    monkeypatch.setattr(demo, "all_methods", lambda: {"Broken": Broken, "PCAOM": PCAOM})
     result = demo.run(tmp_path, n_samples=60)
     assert "  Broken" in demo.table(result.results)
     assert "failed: RuntimeError: no <luck> today" in demo.table(result.results)
     assert "failed: RuntimeError: no &lt;luck&gt; today" in result.page.read_text("utf-8")
     assert result.results[-1].name == "Broken"
-    assert result.best.name in all_methods()
+    assert result.best.name == "PCAOM"
 
 
 def test_the_demo_ends_well_if_all_methods_fail(tmp_path, monkeypatch):
@@ -100,7 +101,7 @@ def test_the_demo_ends_well_if_all_methods_fail(tmp_path, monkeypatch):
 
 
 def test_warnings_are_remarks_below_the_table(tmp_path, monkeypatch):
-    class Hasty(all_methods()["PCAOM"]):
+    class Hasty(PCAOM):
         def __init__(self, n_components=None, *, max_iter=1):
             super().__init__(n_components, max_iter=max_iter)
 
@@ -119,10 +120,11 @@ def test_image_methods_get_the_shape_of_the_digits():
     assert demo.settings(PCA) == {"n_components": 16}
 
 
-def test_the_command_prints_the_table_and_where_the_files_are(tmp_path, capsys):
+def test_the_command_prints_the_table_and_where_the_files_are(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(demo, "all_methods", lambda: {"EPCA": EPCA, "PCAOM": PCAOM})
     demo.main(["--out", str(tmp_path), "--n-samples", "60", "--scattered"])
     printed = capsys.readouterr().out
-    for name in all_methods():
+    for name in ("PCA", "EPCA", "PCAOM"):
         assert f" {name} " in printed
     assert str(tmp_path / "demo.png") in printed
     assert str(tmp_path / "demo.html") in printed
