@@ -10,6 +10,7 @@ from robustpca.models import all_estimators
 names = sorted({*all_estimators(), "sparsity_path", "smoothness_path"})
 names += [f"datasets.{name}" for name in datasets.__all__]
 names += [f"metrics.{name}" for name in metrics.__all__]
+names += ["models.all_estimators", "models.all_methods"]
 listing = "".join(f"   robustpca.{name}\n" for name in names)
 (Path(__file__).parent / "api.rst").write_text(
     f"API\n===\n\n.. autosummary::\n   :toctree: generated\n\n{listing}", encoding="utf-8"
