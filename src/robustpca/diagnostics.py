@@ -232,7 +232,7 @@ def coupling_matrix(
     matrix has its large entries in the first columns.
 
     The signs of singular vectors and eigenvectors are arbitrary (here, the largest entry of each
-    is positive): look at magnitudes. Repeated eigenvalues leave a choice of eigenvectors, and so
+    is positive): compare magnitudes. Repeated eigenvalues leave a choice of eigenvectors, and so
     of the columns that belong to them.
 
     Parameters

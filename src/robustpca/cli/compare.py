@@ -22,7 +22,7 @@ def run_compare(
     """Compare methods on the user's own data."""
     from robustpca.bench.compare import File, comparison
 
-    # Classes of the user lie where the command is given; a console script looks elsewhere.
+    # Classes of the user lie where the command is given; a console script searches elsewhere.
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)

@@ -1,4 +1,4 @@
-"""Download data sets by means of scikit-learn, and keep them in the file format of the library."""
+"""Download data sets by means of scikit-learn, and store them in the file format of the library."""
 
 import http.client
 from importlib.util import find_spec
@@ -28,7 +28,7 @@ def fetch(name: str, data_home: Any = None) -> Path:
     name : str
         A name of the `catalog`.
     data_home : str, path-like or None, default=None
-        Folder to look in first, and to write to; None for the one that the environment variable
+        Folder to search first, and to write to; None for the one that the environment variable
         ``ROBUSTPCA_DATA`` names, or else the cache of the user.
 
     Returns

@@ -1,4 +1,4 @@
-"""The file format of data sets, and the folders they are looked for in.
+"""The file format of data sets, and the folders that are searched for them.
 
 A data set is one compressed ``.npz`` file that `numpy.load` reads without pickle: ``X`` holds
 samples in rows, or the frames of a video as (frames, height, width); ``y`` classes from 0, if
@@ -30,7 +30,7 @@ _UNREADABLE += (OSError, zipfile.BadZipFile, zlib.error)
 
 
 def data_folders(data_home: Any = None) -> list[Path]:
-    """Folders in which data sets are looked for, the first to be preferred.
+    """Folders that are searched for data sets, the first to be preferred.
 
     These are ``data_home``, the folder that the environment variable ``ROBUSTPCA_DATA`` names,
     and the cache of the user. Files are written to the first of them.

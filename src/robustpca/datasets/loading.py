@@ -57,7 +57,7 @@ class Status:
 def load(name: str, *, size: tuple[int, int] | None = None, data_home: Any = None) -> Dataset:
     """Load a data set.
 
-    Files are looked for in ``data_home``, then in the folder that the environment variable
+    Files are searched in ``data_home``, then in the folder that the environment variable
     ``ROBUSTPCA_DATA`` names, then in the cache of the user. Nothing is downloaded: that is for
     `fetch`.
 
@@ -70,7 +70,7 @@ def load(name: str, *, size: tuple[int, int] | None = None, data_home: Any = Non
         this size, another one is resized by averaging over areas: if possible a larger one with
         the same proportions.
     data_home : str, path-like or None, default=None
-        Folder to look in first.
+        Folder to search first.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def load(name: str, *, size: tuple[int, int] | None = None, data_home: Any = Non
     Raises
     ------
     FileNotFoundError
-        If the set needs a file that is nowhere; it says which, where it was looked for, and what
+        If the set needs a file that is nowhere; it says which, what folders were searched, and what
         to do.
     ValueError
         If the file is damaged or is no data set, or nothing is known by this name.
@@ -166,7 +166,7 @@ def catalog(data_home: Any = None) -> list[Status]:
     Parameters
     ----------
     data_home : str, path-like or None, default=None
-        Folder to look in first.
+        Folder to search first.
 
     Returns
     -------
@@ -191,7 +191,7 @@ def describe(name: str, data_home: Any = None) -> str:
     name : str
         A name of the `catalog`.
     data_home : str, path-like or None, default=None
-        Folder to look in first.
+        Folder to search first.
 
     Returns
     -------
@@ -245,7 +245,7 @@ def find(entry: Entry, folders: list[Path]) -> list[Found]:
 
 
 def missing(entry: Entry, folders: list[Path]) -> Exception:
-    """The error that says which file is needed, where it was looked for, and what to do."""
+    """The error that says which file is needed, which folders were searched, and what to do."""
     if entry.name not in ENTRIES:
         close = get_close_matches(entry.name, ENTRIES)
         hint = f"Did you mean {' or '.join(map(repr, close))}? " if close else ""

@@ -44,7 +44,7 @@ def recovered(model: Any, X: Array) -> Array:
 
 
 def coordinates(model: Any, X: Array, n_clusters: int | None = None) -> Array:
-    """Coordinates of the training data ``X``, as few as keep all distances.
+    """Coordinates of the training data ``X``, as few as preserve all distances.
 
     The embedding of the model if it has one, which is that of the low-rank part where there is
     one; else the codes of ``X``, those along loadings that are not orthonormal in an orthonormal

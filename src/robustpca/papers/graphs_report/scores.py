@@ -24,7 +24,7 @@ def error_hidden(model: Any, X_clean: Array, X_corrupt: Array, mask: Array) -> f
 
 
 def error_visible(model: Any, X_clean: Array, X_corrupt: Array, mask: Array) -> float:
-    """Mean squared error of the pixels that the model saw as they are."""
+    """Mean squared error of the pixels that the model was given as they are."""
     return recovery_error(X_clean, recovered(model, X_corrupt), where=~mask)
 
 
