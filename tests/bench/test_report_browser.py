@@ -77,7 +77,7 @@ def open_page(folder, text):
     done = subprocess.run(
         [CHROMIUM, *options, "--virtual-time-budget=10000", "--dump-dom", path.as_uri()],
         capture_output=True,
-        timeout=60,
+        timeout=600,
         check=True,
     )
     complaints = [line for line in done.stderr.decode().splitlines() if "CONSOLE" in line]
