@@ -44,6 +44,8 @@ def members(group):
 
 def lead(target, arguments):
     os.setpgrp()
+    # Tests that run in the background of a script inherit that Ctrl-C is ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     target(*arguments)
 
 
