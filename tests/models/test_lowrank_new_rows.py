@@ -84,6 +84,7 @@ NEW = {
     "admm": (RPCA(), 1e-5),
     "ialm": (RPCA(solver="ialm"), 1e-5),
     "altproj": (RPCA(3, solver="altproj"), 1e-5),
+    "sampled": (RPCA(3, solver="sampled"), 1e-5),
     "median": (RPCA(center="median"), 1e-5),
     "uncentred": (RPCA(center_low_rank=False), 1e-5),
     "many": (RPCA(6), 1e-5),

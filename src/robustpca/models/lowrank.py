@@ -1,8 +1,8 @@
 """Low rank + sparse: single entries are wrong or missing, the rest is nearly low rank.
 
 RPCA and RPCAG minimise a nuclear norm by `solvers.splitting.split`, RPCA also by
-`solvers.altproj.alternating_projections`; FRPCAG minimises the smoothness on two graphs by
-`solvers.graph_descent.fista`.
+`solvers.altproj.alternating_projections` and `solvers.sampled.sampled_pursuit`; FRPCAG minimises
+the smoothness on two graphs by `solvers.graph_descent.fista`.
 """
 
 from numbers import Integral, Real
@@ -30,6 +30,7 @@ from robustpca.parts.losses import named
 from robustpca.solvers.altproj import alternating_projections
 from robustpca.solvers.graph_descent import fista
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph
+from robustpca.solvers.sampled import Check, sampled_pursuit
 from robustpca.solvers.splitting import (
     Balanced,
     GraphSmoothness,
@@ -81,12 +82,17 @@ class RPCA(LowRankModel):
     noise : float or 'auto', default=0.0
         Standard deviation of dense noise, in the units of the data, which neither part has to
         explain. 'auto' estimates it from the median absolute deviation of the residuals.
-    solver : {'admm', 'ialm', 'altproj'}, default='admm'
+    solver : {'admm', 'ialm', 'altproj', 'sampled'}, default='admm'
         'admm' reaches the optimum. 'ialm' (inexact augmented Lagrangian [3]_) is several times
         faster on data that are exactly low rank + sparse, but may stop short of the optimum on
         noisy data. 'altproj' (accelerated alternating projections [4]_) takes ``n_components``
         as the rank of L; it is not convex, tolerates more corruption where it works, and has no
-        warm start.
+        warm start. 'sampled' is for millions of entries: it finds the row and column space from
+        a few hundred sampled rows and columns, as iterated robust CUR does [5]_, and makes one
+        to eight passes over the data. It takes an integer ``n_components`` as the rank of L if
+        that agrees with the data, and finds the rank otherwise; the noise is always estimated.
+        The result is checked on rows and columns drawn anew; where residuals do not look like
+        noise there, a warning says so and 'altproj' or 'admm' follows.
     center : {'median'} or None, default=None
         Subtract the median of each column first. Without it a constant shift of the data is
         part of the low-rank part, as one more direction.
@@ -126,7 +132,8 @@ class RPCA(LowRankModel):
         Loss of the residual entries, with all its parameters as numbers.
     dual_gap_ : float
         By which share of itself the objective can at most still be lowered: a certificate. NaN
-        for ``solver='altproj'``, which minimises no objective.
+        for ``solver='altproj'``, which minimises no objective. For 'sampled', that of the convex
+        problem for 300 rows and columns drawn anew: tiny for data without noise, if L is right.
     mean_ : ndarray of shape (n_features,)
         Mean of the rows of the low-rank part, or zero.
     components_ : ndarray of shape (n_components, n_features)
@@ -154,6 +161,8 @@ class RPCA(LowRankModel):
        corrupted low-rank matrices, 2010.
     .. [4] Cai, Cai, Wei, Accelerated alternating projections for robust principal component
        analysis, JMLR 2019.
+    .. [5] Cai, Hamm, Huang, Li, Wang, Rapid robust principal component analysis: CUR accelerated
+       inexact low rank estimation, IEEE Signal Processing Letters 2021.
 
     Examples
     --------
@@ -169,7 +178,7 @@ class RPCA(LowRankModel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PURSUIT_CONSTRAINTS,
-        "solver": [StrOptions({"admm", "ialm", "altproj"})],
+        "solver": [StrOptions({"admm", "ialm", "altproj", "sampled"})],
     }
 
     def __init__(
@@ -207,9 +216,16 @@ class RPCA(LowRankModel):
             )
         X = observed(rows, axes=(1, 0))
         data, offset = _without_offset(X, self.center)
+        if self.solver == "sampled":
+            return self._sampled_fit(rows, X, data, offset)
         loss, noise = pursuit_loss(data, self.sparsity, self.noise)
-        if self.solver == "altproj":
-            result = alternating_projections(
+        result = self._parts(self.solver, rows, data, loss, noise)
+        return _pursuit_fit(self, rows, X, offset, loss, noise, result)
+
+    def _parts(self, solver: str, rows: Rows, data: Array, loss: EntryLoss, noise: float) -> Split:
+        """Both parts by one of the solvers that look at all entries."""
+        if solver == "altproj":
+            return alternating_projections(
                 data,
                 self._rank(rows),
                 tol=self.tol,
@@ -217,18 +233,43 @@ class RPCA(LowRankModel):
                 floor=3 * noise,
                 callback=reporter(self),
             )
-        else:
-            result = split(
-                data,
-                loss,
-                schedule=Balanced if self.solver == "admm" else Growing,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                callback=reporter(self),
-                start=self._start(X.shape),
-                multipliers=self.warm_start,
+        return split(
+            data,
+            loss,
+            schedule=Growing if solver == "ialm" else Balanced,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            callback=reporter(self),
+            start=self._start(data.shape),
+            multipliers=self.warm_start,
+        )
+
+    def _sampled_fit(self, rows: Rows, X: Array, data: Array, offset: Array) -> Fit:
+        """Both parts from samples, or by other solvers if these cannot be trusted."""
+        rank = self._rank(rows) if isinstance(self.n_components, Integral) else None
+        least = 0.0 if self.noise == "auto" else float(self.noise)
+        result, check = sampled_pursuit(
+            data, rank, noise=least, tol=self.tol, callback=reporter(self)
+        )
+        loss, noise = pursuit_loss(data, self.sparsity, max(check.noise, least))
+        warnings: tuple[Warning, ...] = ()
+        if check.doubts:
+            doubts, solver = check.doubts, "admm"
+            loss, noise = pursuit_loss(data, self.sparsity, self.noise)
+            if rank is not None:
+                result = self._parts("altproj", rows, data, loss, noise)
+                solver = "altproj"
+                if Check.of(data, result.low_rank, self.tol, seed=3).doubts:
+                    solver = "admm"
+            if solver == "admm":
+                result = self._parts("admm", rows, data, loss, noise)
+            warnings = (
+                UserWarning(
+                    f"RPCA: solver='sampled' found no low-rank part to be trusted: {doubts}. "
+                    f"solver={solver!r} was used instead; set it to save the attempt."
+                ),
             )
-        return _pursuit_fit(self, rows, X, offset, loss, noise, result)
+        return _pursuit_fit(self, rows, X, offset, loss, noise, result, warnings=warnings)
 
 
 class RPCAG(LowRankModel):
@@ -654,6 +695,7 @@ def _pursuit_fit(
     graph: TrainingGraph | None = None,
     smoothness: float = 0.0,
     attributes: dict[str, Any] | None = None,
+    warnings: tuple[Warning, ...] = (),
 ) -> Fit:
     """The fit that follows from both parts: principal axes, and the problem of new rows."""
     found = result.low_rank.astype(np.float64)
@@ -692,6 +734,7 @@ def _pursuit_fit(
         ),
         ending=result,
         warnings=(
+            *warnings,
             *_pursuit_advice(model, rank, density, noise, loss.weight, min(X.shape)),
             *unconverged(model, result),
         ),
@@ -702,7 +745,11 @@ def _pursuit_advice(
     model: RPCA | RPCAG, rank: int, density: float, noise: float, sparsity: float, short: int
 ) -> tuple[Warning, ...]:
     """What to change if the decomposition is trivial."""
-    if getattr(model, "solver", "admm") == "altproj":
+    solver = getattr(model, "solver", "admm")
+    if solver == "sampled":
+        # It has checked its result, and takes the rank and the noise from the data.
+        return ()
+    if solver == "altproj":
         if not ((density == 0 and rank > 0) or rank == short > 1):
             return ()
         advice = (
