@@ -12,7 +12,12 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 import sklearn
 from scipy import sparse, stats
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    OutlierMixin,
+    TransformerMixin,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -21,7 +26,7 @@ from robustpca.engine.linalg import Array, flip_signs, orthonormal
 from robustpca.engine.progress import Callback, Ending, Progress
 from robustpca.engine.rows import ArrayRows, Rows, SparseRows, lazy_rows
 from robustpca.engine.threads import one_blas_thread
-from robustpca.models.params import Interval, fit_context
+from robustpca.models.params import Interval, StrOptions, fit_context
 
 Model = TypeVar("Model", bound=BaseEstimator)
 
@@ -183,7 +188,7 @@ def given_codes(model: Any, X: Any) -> Array:
     return codes
 
 
-class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMixin, BaseEstimator):
     """Base of all models that end with ``mean_`` and orthonormal ``components_``.
 
     A method derives from it and writes ``_fit(rows)``, which returns a `Fit` with a subspace.
@@ -198,6 +203,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
         "callback": [callable, None],
         "verbose": ["verbose"],
     }
@@ -210,6 +216,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     n_components: Any
     max_iter: int
     tol: float
+    contamination: Any = "auto"
     callback: Callback | None
     verbose: int
 
@@ -238,7 +245,8 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.__dict__.pop("components_", None)
         with one_blas_thread:
             fit = self._fit(rows)
-        return store(self, fit)
+        store(self, fit)
+        return store(self, Fit({"offset_": self._offset(X)}))
 
     def transform(self, X: Any) -> Array:
         """Scores of the rows of ``X``: their coordinates along the components.
@@ -332,6 +340,21 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         orthogonal, score = self._distances(X)
         return -np.maximum(orthogonal / self.orthogonal_cutoff_, score / self.score_cutoff_)
 
+    def decision_function(self, X: Any) -> Array:
+        """How far each row is on the safe side: `score_samples` minus ``offset_``.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Any kind of array that `fit` takes.
+
+        Returns
+        -------
+        margins : ndarray of shape (n_samples,)
+            Negative for outliers.
+        """
+        return self.score_samples(X) - self.offset_
+
     def predict(self, X: Any) -> Array:
         """Flag outliers.
 
@@ -343,9 +366,9 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Returns
         -------
         flags : ndarray of shape (n_samples,)
-            -1 for rows beyond one of the cutoffs, 1 for the others.
+            -1 for rows that score below ``offset_``, 1 for the others.
         """
-        return np.where(self.score_samples(X) < -1, -1, 1)
+        return np.where(self.decision_function(X) < 0, -1, 1)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the median distance of the rows to the subspace; larger is better.
@@ -365,6 +388,11 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             At most 0.
         """
         return -float(np.median(self.orthogonal_distances(X)))
+
+    def _offset(self, X: Any) -> float:
+        """The score below which a row is an outlier, given the training rows."""
+        share = self.contamination
+        return -1.0 if share == "auto" else float(np.quantile(self.score_samples(X), share))
 
     @property
     def _n_features_out(self) -> int:

@@ -51,6 +51,9 @@ class ReweightedBilinear(ReweightedModel):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -86,6 +89,8 @@ class ReweightedBilinear(ReweightedModel):
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
         Distances beyond which `predict` calls a row an outlier.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -140,6 +145,7 @@ class ReweightedBilinear(ReweightedModel):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -152,6 +158,7 @@ class ReweightedBilinear(ReweightedModel):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -231,6 +238,9 @@ class GLRAM(ReweightedBilinear):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=100
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -266,6 +276,8 @@ class GLRAM(ReweightedBilinear):
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
         Distances beyond which `predict` calls a row an outlier.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -302,6 +314,7 @@ class GLRAM(ReweightedBilinear):
         init: str = "leading",
         tol: float = 1e-7,
         max_iter: int = 100,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -311,6 +324,7 @@ class GLRAM(ReweightedBilinear):
         self.init = init
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -356,6 +370,9 @@ class R2DPCA(ReweightedBilinear):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -391,6 +408,8 @@ class R2DPCA(ReweightedBilinear):
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
         Distances beyond which `predict` calls a row an outlier.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -428,6 +447,7 @@ class R2DPCA(ReweightedBilinear):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -438,6 +458,7 @@ class R2DPCA(ReweightedBilinear):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 

@@ -157,6 +157,9 @@ class LpPCA(DirectionModel):
         1e-12, and 1e-6 in single precision, there is only rounding error to wait for.
     max_iter : int, default=1000
         Largest number of passes for each component, or for all at once.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``stage``, the component at work. An exception raised in it ends the fit.
@@ -178,6 +181,8 @@ class LpPCA(DirectionModel):
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
         Distances beyond which `predict` calls a row an outlier.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Sum of the absolute scores to the power p at the start and after each pass, over the
         components found so far and the one at work. It never falls.
@@ -221,6 +226,7 @@ class LpPCA(DirectionModel):
         random_state: Any = 0,
         tol: float = 1e-5,
         max_iter: int = 1000,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -233,6 +239,7 @@ class LpPCA(DirectionModel):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -279,6 +286,9 @@ class L1PCA(LpPCA):
         1e-12, and 1e-6 in single precision, there is only rounding error to wait for.
     max_iter : int, default=1000
         Largest number of passes for each component, or for all at once.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``stage``, the component at work. An exception raised in it ends the fit.
@@ -300,6 +310,8 @@ class L1PCA(LpPCA):
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
         Distances beyond which `predict` calls a row an outlier.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Sum of the absolute scores to the power p at the start and after each pass, over the
         components found so far and the one at work. It never falls.
@@ -336,6 +348,7 @@ class L1PCA(LpPCA):
         random_state: Any = 0,
         tol: float = 1e-5,
         max_iter: int = 1000,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -347,6 +360,7 @@ class L1PCA(LpPCA):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -388,6 +402,9 @@ class RSPCA(DirectionModel, ObliqueModel):
         1e-12, and 1e-6 in single precision, there is only rounding error to wait for.
     max_iter : int, default=1000
         Largest number of passes for each component, or for all at once.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``stage``, the component at work. An exception raised in it ends the fit.
@@ -411,6 +428,8 @@ class RSPCA(DirectionModel, ObliqueModel):
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
         Distances beyond which `predict` calls a row an outlier.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Sum of the absolute scores to the power p at the start and after each pass, over the
         components found so far and the one at work. It never falls.
@@ -454,6 +473,7 @@ class RSPCA(DirectionModel, ObliqueModel):
         random_state: Any = 0,
         tol: float = 1e-5,
         max_iter: int = 1000,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -466,6 +486,7 @@ class RSPCA(DirectionModel, ObliqueModel):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -518,6 +539,9 @@ class GrassmannAverage(DirectionModel):
         1e-12, and 1e-6 in single precision, there is only rounding error to wait for.
     max_iter : int, default=300
         Largest number of passes for each component, or for all at once.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``stage``, the component at work. An exception raised in it ends the fit.
@@ -538,6 +562,8 @@ class GrassmannAverage(DirectionModel):
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
         Distances beyond which `predict` calls a row an outlier.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Inner product of the direction at work and its average, times the number of samples,
         plus the same of the components found so far, at the start and after each pass.
@@ -581,6 +607,7 @@ class GrassmannAverage(DirectionModel):
         init: str = "pca",
         tol: float = 1e-5,
         max_iter: int = 300,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -590,6 +617,7 @@ class GrassmannAverage(DirectionModel):
         self.init = init
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -628,6 +656,9 @@ class EMPCA(DirectionModel):
         1e-12, and 1e-6 in single precision, there is only rounding error to wait for.
     max_iter : int, default=1000
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``stage``, the component at work. An exception raised in it ends the fit.
@@ -648,6 +679,8 @@ class EMPCA(DirectionModel):
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
         Distances beyond which `predict` calls a row an outlier.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Sum of the squared scores at the start and after each pass; it never falls.
     n_iter_ : int
@@ -677,6 +710,7 @@ class EMPCA(DirectionModel):
         random_state: Any = 0,
         tol: float = 1e-6,
         max_iter: int = 1000,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -685,6 +719,7 @@ class EMPCA(DirectionModel):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 

@@ -100,6 +100,9 @@ class RPCA(LowRankModel):
     warm_start : bool, default=False
         Whether `fit` starts from the result of the previous call, if that was for data of the
         same shape.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective`` and ``change``. An
         exception raised in it ends the fit.
@@ -139,6 +142,8 @@ class RPCA(LowRankModel):
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
         Distances beyond which `predict` calls a row an outlier.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -184,6 +189,7 @@ class RPCA(LowRankModel):
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -196,6 +202,7 @@ class RPCA(LowRankModel):
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -274,6 +281,9 @@ class RPCAG(LowRankModel):
     warm_start : bool, default=False
         Whether `fit` starts from the result of the previous call, if that was for data of the
         same shape.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective`` and ``change``. An
         exception raised in it ends the fit.
@@ -316,6 +326,8 @@ class RPCAG(LowRankModel):
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
         Distances beyond which `predict` calls a row an outlier.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -362,6 +374,7 @@ class RPCAG(LowRankModel):
         tol: float = 1e-5,
         max_iter: int = 2000,
         warm_start: bool = False,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -377,6 +390,7 @@ class RPCAG(LowRankModel):
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -455,6 +469,9 @@ class FRPCAG(LowRankModel):
     warm_start : bool, default=False
         Whether `fit` starts from the result of the previous call, if that was for data of the
         same shape.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective`` and ``change``. An
         exception raised in it ends the fit.
@@ -491,6 +508,8 @@ class FRPCAG(LowRankModel):
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
         Distances beyond which `predict` calls a row an outlier.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -541,6 +560,7 @@ class FRPCAG(LowRankModel):
         tol: float = 1e-5,
         max_iter: int = 500,
         warm_start: bool = False,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -557,6 +577,7 @@ class FRPCAG(LowRankModel):
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 

@@ -146,6 +146,9 @@ class ReweightedPCA(ReweightedModel):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -175,6 +178,8 @@ class ReweightedPCA(ReweightedModel):
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
         Distances beyond which `predict` calls a row an outlier.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -221,6 +226,7 @@ class ReweightedPCA(ReweightedModel):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -233,6 +239,7 @@ class ReweightedPCA(ReweightedModel):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -270,6 +277,9 @@ class PCAOM(ReweightedPCA):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -299,6 +309,8 @@ class PCAOM(ReweightedPCA):
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
         Distances beyond which `predict` calls a row an outlier.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -326,6 +338,7 @@ class PCAOM(ReweightedPCA):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -334,6 +347,7 @@ class PCAOM(ReweightedPCA):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -374,6 +388,9 @@ class R1PCA(ReweightedPCA):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -403,6 +420,8 @@ class R1PCA(ReweightedPCA):
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
         Distances beyond which `predict` calls a row an outlier.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -442,6 +461,7 @@ class R1PCA(ReweightedPCA):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -454,6 +474,7 @@ class R1PCA(ReweightedPCA):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -500,6 +521,9 @@ class PCAAN(ReweightedPCA):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -531,6 +555,8 @@ class PCAAN(ReweightedPCA):
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
         Distances beyond which `predict` calls a row an outlier.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -573,6 +599,7 @@ class PCAAN(ReweightedPCA):
         random_state: Any = 0,
         tol: float = 1e-8,
         max_iter: int = 200,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -583,6 +610,7 @@ class PCAAN(ReweightedPCA):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -639,6 +667,9 @@ class EPCA(ReweightedPCA):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -672,6 +703,8 @@ class EPCA(ReweightedPCA):
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
         Distances beyond which `predict` calls a row an outlier.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -710,6 +743,7 @@ class EPCA(ReweightedPCA):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -721,6 +755,7 @@ class EPCA(ReweightedPCA):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
