@@ -92,7 +92,9 @@ class AngularEmbedding(SubspaceModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
     offset_ : float
         The score below which `predict` calls a row an outlier.
     objective_ : ndarray of shape (1,)
@@ -175,7 +177,7 @@ class AngularEmbedding(SubspaceModel):
             rows,
             found.center,
             axes.components,
-            residuals=residuals,
+            residuals=axes.residuals,
             sample_weights=support.astype(np.float64),
             variances=variances,
             total=float(variances.sum() + np.median(residuals)),
