@@ -61,6 +61,9 @@ class AngularEmbedding(SubspaceModel):
         for more digits; the error falls by a constant factor each time.
     random_state : int, RandomState instance or None, default=0
         Draws the random subspace and the anchors.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     verbose : int, default=0
         Print how many anchors have been counted.
 
@@ -89,7 +92,11 @@ class AngularEmbedding(SubspaceModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray of shape (1,)
         The sum of all ``cosines_``.
     n_iter_ : int
@@ -134,6 +141,7 @@ class AngularEmbedding(SubspaceModel):
         solver: str = "auto",
         power_iterations: int = 4,
         random_state: Any = 0,
+        contamination: float | str = "auto",
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -143,6 +151,7 @@ class AngularEmbedding(SubspaceModel):
         self.solver = solver
         self.power_iterations = power_iterations
         self.random_state = random_state
+        self.contamination = contamination
         self.verbose = verbose
 
     def _fit(self, rows: Rows) -> Fit:
@@ -168,7 +177,7 @@ class AngularEmbedding(SubspaceModel):
             rows,
             found.center,
             axes.components,
-            residuals=residuals,
+            residuals=axes.residuals,
             sample_weights=support.astype(np.float64),
             variances=variances,
             total=float(variances.sum() + np.median(residuals)),

@@ -51,6 +51,9 @@ class ReweightedBilinear(ReweightedModel):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -85,7 +88,11 @@ class ReweightedBilinear(ReweightedModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -140,6 +147,7 @@ class ReweightedBilinear(ReweightedModel):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -152,6 +160,7 @@ class ReweightedBilinear(ReweightedModel):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -231,6 +240,9 @@ class GLRAM(ReweightedBilinear):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=100
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -265,7 +277,11 @@ class GLRAM(ReweightedBilinear):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -302,6 +318,7 @@ class GLRAM(ReweightedBilinear):
         init: str = "leading",
         tol: float = 1e-7,
         max_iter: int = 100,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -311,6 +328,7 @@ class GLRAM(ReweightedBilinear):
         self.init = init
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -356,6 +374,9 @@ class R2DPCA(ReweightedBilinear):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -390,7 +411,11 @@ class R2DPCA(ReweightedBilinear):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -428,6 +453,7 @@ class R2DPCA(ReweightedBilinear):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -438,6 +464,7 @@ class R2DPCA(ReweightedBilinear):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 

@@ -157,6 +157,9 @@ class LpPCA(DirectionModel):
         1e-12, and 1e-6 in single precision, there is only rounding error to wait for.
     max_iter : int, default=1000
         Largest number of passes for each component, or for all at once.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``stage``, the component at work. An exception raised in it ends the fit.
@@ -177,7 +180,11 @@ class LpPCA(DirectionModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Sum of the absolute scores to the power p at the start and after each pass, over the
         components found so far and the one at work. It never falls.
@@ -221,6 +228,7 @@ class LpPCA(DirectionModel):
         random_state: Any = 0,
         tol: float = 1e-5,
         max_iter: int = 1000,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -233,6 +241,7 @@ class LpPCA(DirectionModel):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -279,6 +288,9 @@ class L1PCA(LpPCA):
         1e-12, and 1e-6 in single precision, there is only rounding error to wait for.
     max_iter : int, default=1000
         Largest number of passes for each component, or for all at once.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``stage``, the component at work. An exception raised in it ends the fit.
@@ -299,7 +311,11 @@ class L1PCA(LpPCA):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Sum of the absolute scores to the power p at the start and after each pass, over the
         components found so far and the one at work. It never falls.
@@ -336,6 +352,7 @@ class L1PCA(LpPCA):
         random_state: Any = 0,
         tol: float = 1e-5,
         max_iter: int = 1000,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -347,6 +364,7 @@ class L1PCA(LpPCA):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -388,6 +406,9 @@ class RSPCA(DirectionModel, ObliqueModel):
         1e-12, and 1e-6 in single precision, there is only rounding error to wait for.
     max_iter : int, default=1000
         Largest number of passes for each component, or for all at once.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``stage``, the component at work. An exception raised in it ends the fit.
@@ -410,7 +431,11 @@ class RSPCA(DirectionModel, ObliqueModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Sum of the absolute scores to the power p at the start and after each pass, over the
         components found so far and the one at work. It never falls.
@@ -454,6 +479,7 @@ class RSPCA(DirectionModel, ObliqueModel):
         random_state: Any = 0,
         tol: float = 1e-5,
         max_iter: int = 1000,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -466,6 +492,7 @@ class RSPCA(DirectionModel, ObliqueModel):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -518,6 +545,9 @@ class GrassmannAverage(DirectionModel):
         1e-12, and 1e-6 in single precision, there is only rounding error to wait for.
     max_iter : int, default=300
         Largest number of passes for each component, or for all at once.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``stage``, the component at work. An exception raised in it ends the fit.
@@ -537,7 +567,11 @@ class GrassmannAverage(DirectionModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Inner product of the direction at work and its average, times the number of samples,
         plus the same of the components found so far, at the start and after each pass.
@@ -581,6 +615,7 @@ class GrassmannAverage(DirectionModel):
         init: str = "pca",
         tol: float = 1e-5,
         max_iter: int = 300,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -590,6 +625,7 @@ class GrassmannAverage(DirectionModel):
         self.init = init
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -628,6 +664,9 @@ class EMPCA(DirectionModel):
         1e-12, and 1e-6 in single precision, there is only rounding error to wait for.
     max_iter : int, default=1000
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``stage``, the component at work. An exception raised in it ends the fit.
@@ -647,7 +686,11 @@ class EMPCA(DirectionModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Sum of the squared scores at the start and after each pass; it never falls.
     n_iter_ : int
@@ -677,6 +720,7 @@ class EMPCA(DirectionModel):
         random_state: Any = 0,
         tol: float = 1e-6,
         max_iter: int = 1000,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -685,6 +729,7 @@ class EMPCA(DirectionModel):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 

@@ -164,6 +164,9 @@ class GLPCA(EmbeddingModel):
     exclude_constant : bool, default=True
         Whether the columns of the embedding must sum to zero. Otherwise one of them may be
         constant, which is smooth on any graph but says nothing.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
 
     Attributes
     ----------
@@ -193,7 +196,11 @@ class GLPCA(EmbeddingModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
 
     References
     ----------
@@ -225,6 +232,7 @@ class GLPCA(EmbeddingModel):
         n_neighbors: int = 10,
         normalized: bool = False,
         exclude_constant: bool = True,
+        contamination: float | str = "auto",
     ) -> None:
         self.n_components = n_components
         self.beta = beta
@@ -232,6 +240,7 @@ class GLPCA(EmbeddingModel):
         self.n_neighbors = n_neighbors
         self.normalized = normalized
         self.exclude_constant = exclude_constant
+        self.contamination = contamination
 
     def _fit(self, rows: Rows) -> Fit:
         n_components, data = self._rank(rows), self._data(rows, "mean")
@@ -283,6 +292,9 @@ class RGLPCA(EmbeddingModel):
         lowers the objective by less than this share of it.
     max_iter : int, default=500
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and ``phase``.
         An exception raised in it ends the fit.
@@ -320,7 +332,11 @@ class RGLPCA(EmbeddingModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
 
     References
     ----------
@@ -356,6 +372,7 @@ class RGLPCA(EmbeddingModel):
         center: str = "geometric_median",
         tol: float = 1e-7,
         max_iter: int = 500,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -368,6 +385,7 @@ class RGLPCA(EmbeddingModel):
         self.center = center
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -427,6 +445,9 @@ class MMF(GraphModel):
         Neighbours of each vertex in a graph that is made here.
     normalized : bool, default=True
         Whether to use the normalised Laplacian.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
 
     Attributes
     ----------
@@ -453,7 +474,11 @@ class MMF(GraphModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
 
     References
     ----------
@@ -483,12 +508,14 @@ class MMF(GraphModel):
         graph: Any = None,
         n_neighbors: int = 10,
         normalized: bool = True,
+        contamination: float | str = "auto",
     ) -> None:
         self.n_components = n_components
         self.smoothness = smoothness
         self.graph = graph
         self.n_neighbors = n_neighbors
         self.normalized = normalized
+        self.contamination = contamination
 
     def _fit(self, rows: Rows) -> Fit:
         n_components, data = self._rank(rows), self._data(rows, "mean")

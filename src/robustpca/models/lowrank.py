@@ -124,6 +124,9 @@ class RPCA(LowRankModel):
     warm_start : bool, default=False
         Whether `fit` starts from the result of the previous call, if that was for data of the
         same shape.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective`` and ``change``. An
         exception raised in it ends the fit.
@@ -168,7 +171,11 @@ class RPCA(LowRankModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -218,6 +225,7 @@ class RPCA(LowRankModel):
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -233,6 +241,7 @@ class RPCA(LowRankModel):
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -342,6 +351,9 @@ class RPCAG(LowRankModel):
     warm_start : bool, default=False
         Whether `fit` starts from the result of the previous call, if that was for data of the
         same shape.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective`` and ``change``. An
         exception raised in it ends the fit.
@@ -389,7 +401,11 @@ class RPCAG(LowRankModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -438,6 +454,7 @@ class RPCAG(LowRankModel):
         tol: float = 1e-5,
         max_iter: int = 2000,
         warm_start: bool = False,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -455,6 +472,7 @@ class RPCAG(LowRankModel):
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -534,6 +552,9 @@ class FRPCAG(LowRankModel):
     warm_start : bool, default=False
         Whether `fit` starts from the result of the previous call, if that was for data of the
         same shape.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective`` and ``change``. An
         exception raised in it ends the fit.
@@ -574,7 +595,11 @@ class FRPCAG(LowRankModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -626,6 +651,7 @@ class FRPCAG(LowRankModel):
         tol: float = 1e-5,
         max_iter: int = 500,
         warm_start: bool = False,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -643,6 +669,7 @@ class FRPCAG(LowRankModel):
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 

@@ -134,8 +134,11 @@ class LowRankModel(SubspaceModel):
         X = observed(self._rows(X, reset=False))
         codes = self._codes(X)
         squares = square_residuals(X, self.inverse_transform(codes))
-        scores = np.sqrt(np.square(codes, dtype=np.float64) @ self._inverse_deviations**2)
-        return np.sqrt(squares), scores
+        return np.sqrt(squares), self._flags.scatter.distances(codes)
+
+    def _training_codes(self, rows: Rows, places: list[slice]) -> Array:
+        embedding = self.embedding_
+        return np.concatenate([embedding[place] for place in places])
 
     def _start(self, shape: tuple[int, int]) -> Array | None:
         """Where the loop starts: with ``warm_start`` at the end of the previous fit."""
@@ -175,7 +178,12 @@ class LowRankModel(SubspaceModel):
             rows,
             mean,
             components,
-            residuals=np.concatenate([square_residuals(X[place], low) for place, low in tiles]),
+            residuals=np.concatenate(
+                [
+                    square_residuals(X[place], mean + (low - mean) @ components.T @ components)
+                    for place, low in tiles
+                ]
+            ),
             variances=variances,
             total=float(np.sum(values**2)) / n_samples,
             floor=1e-6 * observed_scale(X) * np.sqrt(n_features),

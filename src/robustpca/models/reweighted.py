@@ -146,6 +146,9 @@ class ReweightedPCA(ReweightedModel):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -174,7 +177,11 @@ class ReweightedPCA(ReweightedModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -221,6 +228,7 @@ class ReweightedPCA(ReweightedModel):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -233,6 +241,7 @@ class ReweightedPCA(ReweightedModel):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -270,6 +279,9 @@ class PCAOM(ReweightedPCA):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -298,7 +310,11 @@ class PCAOM(ReweightedPCA):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -326,6 +342,7 @@ class PCAOM(ReweightedPCA):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -334,6 +351,7 @@ class PCAOM(ReweightedPCA):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -374,6 +392,9 @@ class R1PCA(ReweightedPCA):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -402,7 +423,11 @@ class R1PCA(ReweightedPCA):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -442,6 +467,7 @@ class R1PCA(ReweightedPCA):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -454,6 +480,7 @@ class R1PCA(ReweightedPCA):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -500,6 +527,9 @@ class PCAAN(ReweightedPCA):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -530,7 +560,11 @@ class PCAAN(ReweightedPCA):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -573,6 +607,7 @@ class PCAAN(ReweightedPCA):
         random_state: Any = 0,
         tol: float = 1e-8,
         max_iter: int = 200,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -583,6 +618,7 @@ class PCAAN(ReweightedPCA):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -639,6 +675,9 @@ class EPCA(ReweightedPCA):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -671,7 +710,11 @@ class EPCA(ReweightedPCA):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -710,6 +753,7 @@ class EPCA(ReweightedPCA):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -721,6 +765,7 @@ class EPCA(ReweightedPCA):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
