@@ -21,7 +21,8 @@ from robustpca.engine.linalg import Array, flip_signs, orthonormal
 from robustpca.engine.progress import Callback, Ending, Progress
 from robustpca.engine.rows import ArrayRows, Rows, SparseRows, lazy_rows
 from robustpca.engine.threads import one_blas_thread
-from robustpca.models.params import Interval, fit_context
+from robustpca.models.params import Interval, StrOptions, fit_context
+from robustpca.parts.ranks import rank_of
 
 Model = TypeVar("Model", bound=BaseEstimator)
 
@@ -194,6 +195,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         "n_components": [
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0, 1, closed="neither"),
+            StrOptions({"auto"}),
             None,
         ],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -462,10 +464,12 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return np.where(usable, 1 / np.sqrt(np.where(usable, variances, 1.0)), 0.0)
 
     def _rank(self, rows: Rows) -> int:
-        """Resolve an integer or missing ``n_components``."""
+        """Resolve an integer, automatic or missing ``n_components``."""
         largest = min(rows.shape)
         if self.n_components is None:
             return largest
+        if self.n_components == "auto":
+            return rank_of(rows)
         if self.n_components > largest:
             raise ValueError(
                 f"n_components={self.n_components} is more than the data can give: X has shape "
