@@ -82,9 +82,9 @@ class RPCA(LowRankModel):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
-        Dimension of the subspace: a number, a share of the variance of the low-rank part, or
-        None for its rank.
+    n_components : int, float, 'auto' or None, default=None
+        Dimension of the subspace: a number, a share of the variance of the low-rank part, 'auto'
+        to find it by predicting held-out entries of the data, or None for its rank.
     sparsity : float or 'auto', default='auto'
         Weight of the sparse part: raise it for fewer entries in ``sparse_`` and a higher rank,
         lower it for the contrary. 'auto' is one over the square root of the number of observed
@@ -212,7 +212,7 @@ class RPCA(LowRankModel):
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         sparsity: float | str = "auto",
         noise: float | str = "auto",
@@ -246,10 +246,11 @@ class RPCA(LowRankModel):
         self.verbose = verbose
 
     def _fit(self, rows: Rows) -> Fit:
-        if self.solver == "altproj" and not isinstance(self.n_components, Integral):
+        known = self.n_components == "auto" or isinstance(self.n_components, Integral)
+        if self.solver == "altproj" and not known:
             raise ValueError(
                 f"solver='altproj' needs to know the rank, but n_components={self.n_components}: "
-                "set n_components to it, or use solver='admm'."
+                "set n_components to it or to 'auto', or use solver='admm'."
             )
         X = observed(rows, axes=(1, 0))
         units = _units(X, self)
@@ -309,9 +310,9 @@ class RPCAG(LowRankModel):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
-        Dimension of the subspace: a number, a share of the variance of the low-rank part, or
-        None for its rank.
+    n_components : int, float, 'auto' or None, default=None
+        Dimension of the subspace: a number, a share of the variance of the low-rank part, 'auto'
+        to find it by predicting held-out entries of the data, or None for its rank.
     smoothness : float, default=1.0
         Weight of the graph, for data in units of their root mean square entry: raise it to make
         neighbours more alike.
@@ -439,7 +440,7 @@ class RPCAG(LowRankModel):
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         smoothness: float = 1.0,
         sparsity: float | str = "auto",
@@ -518,9 +519,9 @@ class FRPCAG(LowRankModel):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
-        Dimension of the subspace: a number, a share of the variance of the low-rank part, or
-        None for its rank.
+    n_components : int, float, 'auto' or None, default=None
+        Dimension of the subspace: a number, a share of the variance of the low-rank part, 'auto'
+        to find it by predicting held-out entries of the data, or None for its rank.
     sample_smoothness : float, default=1.0
         Weight of the graph of the samples, for data in units of their root mean square entry,
         which is one after standardisation: raise it to make neighbouring samples more alike.
@@ -636,7 +637,7 @@ class FRPCAG(LowRankModel):
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         sample_smoothness: float = 1.0,
         feature_smoothness: float = 1.0,

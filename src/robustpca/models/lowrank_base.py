@@ -190,11 +190,13 @@ class LowRankModel(SubspaceModel):
         )
 
     def _n_components(self, values: Array, rank: int, rows: Rows) -> int:
-        """Number of components: as given, by a share of the variance, or the rank."""
+        """Number of components: as given, found, by a share of the variance, or the rank."""
         if self.n_components is None:
             return max(rank, 1)
         if isinstance(self.n_components, Integral):
             return self._rank(rows)
+        if self.n_components == "auto":
+            return max(1, min(self._rank(rows), rank))
         shares = np.cumsum(values**2) / max(float(np.sum(values**2)), np.finfo(float).tiny)
         return max(1, min(int(np.searchsorted(shares, self.n_components) + 1), rank))
 
