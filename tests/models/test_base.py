@@ -63,18 +63,6 @@ def test_score_distances_do_not_depend_on_how_oblique_the_loadings_are(fitted):
     assert np.median(model.score_distances(X)) == pytest.approx(2.0, abs=0.3)
 
 
-def test_one_clean_row_in_forty_is_beyond_each_cutoff(rng):
-    X = rng.normal(size=(20_000, 24))
-    model = Planted(4, loadings=np.eye(4, 24)).fit(X)
-    # The standard error of these shares is 0.001.
-    assert np.mean(model.orthogonal_distances(X) > model.orthogonal_cutoff_) == pytest.approx(
-        0.025, abs=0.004
-    )
-    assert np.mean(model.score_distances(X) > model.score_cutoff_) == pytest.approx(
-        0.025, abs=0.004
-    )
-
-
 def test_a_component_counts_in_score_distances_however_weak_unless_it_has_no_variance(rng):
     X = rng.normal(size=(100, 6))
     loadings = np.eye(3, 6)

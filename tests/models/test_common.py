@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -275,11 +276,43 @@ def test_outliers_are_flagged_in_training_and_new_rows(name, X, rng):
     assert set(model.predict(X)) <= {-1, 1}
     scores, flags = model.score_samples(X), model.predict(X)
     np.testing.assert_array_equal(flags, np.where(scores < -1, -1, 1))
-    ratio = np.maximum(
-        model.orthogonal_distances(X) / model.orthogonal_cutoff_,
-        model.score_distances(X) / model.score_cutoff_,
-    )
-    np.testing.assert_allclose(scores, -ratio)
+    # Far beyond one of the cutoffs a row is an outlier, whatever its other distance.
+    beyond = model.orthogonal_distances(X) > 2 * model.orthogonal_cutoff_
+    beyond |= model.score_distances(X) > 2 * model.score_cutoff_
+    assert (flags[beyond] == -1).all()
+
+
+@every_method()
+def test_contamination_is_the_share_of_training_rows_that_are_flagged(name, X):
+    plain = fitted(name)
+    assert plain.offset_ == -1
+    np.testing.assert_array_equal(plain.decision_function(X), plain.score_samples(X) + 1)
+    np.testing.assert_array_equal(make(name).fit_predict(X), plain.predict(X))
+    model = make(name, contamination=0.25)
+    flags = model.fit_predict(X)
+    assert np.count_nonzero(flags == -1) == 30
+    np.testing.assert_array_equal(model.score_samples(X), plain.score_samples(X))
+    worst = np.argsort(model.score_samples(X))[:30]
+    assert (flags[worst] == -1).all()
+    for share in (0.0, 0.6, "many"):
+        with pytest.raises(ValueError, match="contamination"):
+            make(name, contamination=share).fit(X)
+
+
+@pytest.mark.parametrize("stored", ["memmap", "dask", "sparse"])
+def test_contamination_is_the_same_however_rows_are_stored(stored, X, tmp_path):
+    X = np.round(X)
+    if stored == "memmap":
+        rows = np.memmap(tmp_path / "rows", dtype=X.dtype, mode="w+", shape=X.shape)
+        rows[:] = X
+    elif stored == "dask":
+        rows = pytest.importorskip("dask.array").from_array(X, chunks=(50, -1))
+    else:
+        rows = sparse.csr_array(X)
+    expected = make("EPCA", contamination=0.1).fit(X)
+    model = make("EPCA", contamination=0.1).fit(rows)
+    assert model.offset_ == pytest.approx(expected.offset_, rel=1e-6)
+    np.testing.assert_array_equal(model.predict(rows), expected.predict(X))
 
 
 @every_method()

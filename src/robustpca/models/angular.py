@@ -36,8 +36,9 @@ class AngularEmbedding(SubspaceModel):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Dimension of the subspace; None for the largest possible.
+    n_components : int, 'auto' or None, default=None
+        Dimension of the subspace; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     center : str or array of shape (n_features,), default='geometric_median'
         The centre m: a point, or the name of one ('geometric_median', 'mean', 'zero', 'median',
         'trimmed_mean', 'medoid'). Directions are taken from it, so it has to resist
@@ -61,6 +62,9 @@ class AngularEmbedding(SubspaceModel):
         for more digits; the error falls by a constant factor each time.
     random_state : int, RandomState instance or None, default=0
         Draws the random subspace and the anchors.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     verbose : int, default=0
         Print how many anchors have been counted.
 
@@ -89,7 +93,11 @@ class AngularEmbedding(SubspaceModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray of shape (1,)
         The sum of all ``cosines_``.
     n_iter_ : int
@@ -115,7 +123,7 @@ class AngularEmbedding(SubspaceModel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SubspaceModel._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "center": [StrOptions(set(CENTERS)), "array-like"],
         "max_angle": [Interval(Real, 0, None, closed="left"), None],
         "anchors": [Interval(Integral, 1, None, closed="left"), None],
@@ -126,7 +134,7 @@ class AngularEmbedding(SubspaceModel):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         center: Any = "geometric_median",
         max_angle: float | None = None,
@@ -134,6 +142,7 @@ class AngularEmbedding(SubspaceModel):
         solver: str = "auto",
         power_iterations: int = 4,
         random_state: Any = 0,
+        contamination: float | str = "auto",
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -143,6 +152,7 @@ class AngularEmbedding(SubspaceModel):
         self.solver = solver
         self.power_iterations = power_iterations
         self.random_state = random_state
+        self.contamination = contamination
         self.verbose = verbose
 
     def _fit(self, rows: Rows) -> Fit:
@@ -168,7 +178,7 @@ class AngularEmbedding(SubspaceModel):
             rows,
             found.center,
             axes.components,
-            residuals=residuals,
+            residuals=axes.residuals,
             sample_weights=support.astype(np.float64),
             variances=variances,
             total=float(variances.sum() + np.median(residuals)),

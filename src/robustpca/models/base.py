@@ -11,8 +11,13 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import sklearn
-from scipy import sparse, stats
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from scipy import sparse
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    OutlierMixin,
+    TransformerMixin,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -21,19 +26,25 @@ from robustpca.engine.linalg import Array, flip_signs, orthonormal
 from robustpca.engine.progress import Callback, Ending, Progress
 from robustpca.engine.rows import ArrayRows, Rows, SparseRows, lazy_rows
 from robustpca.engine.threads import one_blas_thread
-from robustpca.models.params import Interval, fit_context
+from robustpca.models.flags import Flags, Scatter, flags
+from robustpca.models.params import Interval, StrOptions, fit_context
+from robustpca.parts.ranks import rank_of
 
 Model = TypeVar("Model", bound=BaseEstimator)
 
-# Both cutoffs leave out this share of a Gaussian sample on average.
-QUANTILE = 0.975
+# The cutoffs are learnt from at most this many rows, read in this many places.
+FLAG_ROWS, FLAG_PLACES = 8192, 64
 # Warnings point at the first line of code outside of these folders.
 LIBRARIES = (str(Path(__file__).parents[1]), str(Path(sklearn.__file__).parent))
 
 
 @dataclass(frozen=True)
 class Subspace:
-    """A fitted subspace; each field is a fitted attribute without its final underscore."""
+    """A fitted subspace; fields up to the last three are attributes without the underscore.
+
+    ``residuals`` (squared) and ``shares`` (in the fit) of the training rows, and the ``floor``
+    below which distances are rounding error, are what the cutoffs are learnt from.
+    """
 
     mean: Array
     components: Array
@@ -42,8 +53,9 @@ class Subspace:
     explained_variance: Array
     explained_variance_ratio: Array
     singular_values: Array
-    orthogonal_cutoff: float
-    score_cutoff: float
+    residuals: Array
+    shares: Array
+    floor: float
 
     @classmethod
     def of(
@@ -79,7 +91,6 @@ class Subspace:
         rounding = genuine[:, None] & unseen & (np.abs(components) < 1e-6)
         components = np.where(rounding, 0.0, components)
         ratio = variances / (correction * total) if total > 0 else np.zeros_like(variances)
-        tiny = float(np.finfo(np.float64).tiny) ** 0.5
         return cls(
             mean=mean.astype(dtype),
             components=np.ascontiguousarray(flip_signs(components), dtype=dtype),
@@ -88,9 +99,15 @@ class Subspace:
             explained_variance=variances.astype(dtype),
             explained_variance_ratio=ratio.astype(dtype),
             singular_values=np.sqrt(variances * (n_samples - 1)).astype(dtype),
-            orthogonal_cutoff=max(orthogonal_cutoff(np.sqrt(residuals)), floor, tiny),
-            score_cutoff=float(np.sqrt(stats.chi2.ppf(QUANTILE, len(components)))),
+            residuals=residuals,
+            shares=share,
+            floor=max(floor, float(np.finfo(np.float64).tiny) ** 0.5),
         )
+
+    def attributes(self) -> dict[str, Any]:
+        """What is kept of it after a fit."""
+        hidden = ("residuals", "shares", "floor")
+        return {f"{name}_": value for name, value in vars(self).items() if name not in hidden}
 
 
 @dataclass(frozen=True)
@@ -118,8 +135,8 @@ class Fit:
 def store(model: Model, fit: Fit) -> Model:
     """Write a fit to its estimator, and warn: the one place that sets fitted attributes."""
     if fit.subspace is not None:
-        for name, value in vars(fit.subspace).items():
-            setattr(model, f"{name}_", value)
+        for name, value in fit.subspace.attributes().items():
+            setattr(model, name, value)
     if fit.ending is not None:
         for name in ("objective", "n_iter", "converged"):
             setattr(model, f"{name}_", getattr(fit.ending, name))
@@ -183,7 +200,7 @@ def given_codes(model: Any, X: Any) -> Array:
     return codes
 
 
-class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMixin, BaseEstimator):
     """Base of all models that end with ``mean_`` and orthonormal ``components_``.
 
     A method derives from it and writes ``_fit(rows)``, which returns a `Fit` with a subspace.
@@ -194,10 +211,12 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         "n_components": [
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0, 1, closed="neither"),
+            StrOptions({"auto"}),
             None,
         ],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
         "callback": [callable, None],
         "verbose": ["verbose"],
     }
@@ -210,8 +229,10 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     n_components: Any
     max_iter: int
     tol: float
+    contamination: Any = "auto"
     callback: Callback | None
     verbose: int
+    _flags: Flags
 
     def _fit(self, rows: Rows) -> Fit:
         raise NotImplementedError
@@ -238,7 +259,10 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.__dict__.pop("components_", None)
         with one_blas_thread:
             fit = self._fit(rows)
-        return store(self, fit)
+            store(self, fit)
+            if fit.subspace is not None:
+                store(self, self._flagging(rows, fit.subspace))
+        return store(self, Fit({"offset_": self._offset(X)}))
 
     def transform(self, X: Any) -> Array:
         """Scores of the rows of ``X``: their coordinates along the components.
@@ -317,7 +341,10 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self._distances(X)[1]
 
     def score_samples(self, X: Any) -> Array:
-        """How normal each row is: minus the larger of its two distances over their cutoffs.
+        """How normal each row is by both of its distances: 0 for a typical row, -1 at the cutoff.
+
+        Logarithms of the two distances are compared with those of the training rows and added up
+        as logarithms, so that the larger one counts most.
 
         Parameters
         ----------
@@ -327,10 +354,26 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            At most 0; below -1 a row is an outlier.
+            Below ``offset_``, which is -1 unless ``contamination`` is a share, a row is an
+            outlier.
         """
-        orthogonal, score = self._distances(X)
-        return -np.maximum(orthogonal / self.orthogonal_cutoff_, score / self.score_cutoff_)
+        distances = self._distances(X)
+        return self._flags.scores(*distances)
+
+    def decision_function(self, X: Any) -> Array:
+        """How far each row is on the safe side: `score_samples` minus ``offset_``.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Any kind of array that `fit` takes.
+
+        Returns
+        -------
+        margins : ndarray of shape (n_samples,)
+            Negative for outliers.
+        """
+        return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> Array:
         """Flag outliers.
@@ -343,9 +386,9 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Returns
         -------
         flags : ndarray of shape (n_samples,)
-            -1 for rows beyond one of the cutoffs, 1 for the others.
+            -1 for rows that score below ``offset_``, 1 for the others.
         """
-        return np.where(self.score_samples(X) < -1, -1, 1)
+        return np.where(self.decision_function(X) < 0, -1, 1)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the median distance of the rows to the subspace; larger is better.
@@ -365,6 +408,44 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             At most 0.
         """
         return -float(np.median(self.orthogonal_distances(X)))
+
+    def _flagging(self, rows: Rows, subspace: Subspace) -> Fit:
+        """What the distances of the training rows say about outliers."""
+        n, d = rows.shape
+        size = FLAG_ROWS // FLAG_PLACES
+        starts = np.linspace(0, n - size, FLAG_PLACES).astype(int) if n > FLAG_ROWS else [0]
+        places = [slice(at, at + size) if n > FLAG_ROWS else slice(0, n) for at in starts]
+        chosen = np.concatenate([np.arange(n)[place] for place in places])
+        found = flags(
+            self._training_codes(rows, places),
+            subspace.residuals[chosen],
+            variances=subspace.explained_variance.astype(np.float64),
+            shares=subspace.shares[chosen],
+            floor=subspace.floor,
+            n_outside=d - subspace.n_components,
+        )
+        orthogonal_cutoff, score_cutoff = found.cutoffs
+        return Fit(
+            {
+                "_flags": found,
+                "orthogonal_cutoff_": orthogonal_cutoff,
+                "score_cutoff_": score_cutoff,
+                "noise_variance_": found.noise_variance,
+            }
+        )
+
+    def _training_codes(self, rows: Rows, places: list[slice]) -> Array:
+        """Scores along `_basis` of some of the training rows."""
+        centred = rows.centred(self.mean_)
+        if len(places) == 1:
+            return np.asarray(centred.map(_codes, self._basis))
+        blocks = (centred.block(place.start, place.stop) for place in places)
+        return np.concatenate([_codes(block, self._basis) for block in blocks])
+
+    def _offset(self, X: Any) -> float:
+        """The score below which a row is an outlier, given the training rows."""
+        share = self.contamination
+        return -1.0 if share == "auto" else float(np.quantile(self.score_samples(X), share))
 
     @property
     def _n_features_out(self) -> int:
@@ -435,8 +516,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _distances(self, X: Any) -> tuple[Array, Array]:
         check_is_fitted(self)
-        basis, inverse_deviations = self._basis, self._inverse_deviations
-        squares, scores = self._centred(X).map(_square_distances, basis, inverse_deviations)
+        squares, scores = self._centred(X).map(_distances, self._basis, self._flags.scatter)
         return np.sqrt(squares), scores
 
     @property
@@ -454,18 +534,13 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """What scores are multiplied by to give a centred point."""
         return np.asarray(self.components_)
 
-    @property
-    def _inverse_deviations(self) -> Array:
-        # Along a component without variance every row has the same score, so it tells nothing.
-        variances = np.asarray(self.explained_variance_, dtype=np.float64)
-        usable = variances > 1e-12 * max(variances.max(initial=0.0), np.finfo(np.float64).tiny)
-        return np.where(usable, 1 / np.sqrt(np.where(usable, variances, 1.0)), 0.0)
-
     def _rank(self, rows: Rows) -> int:
-        """Resolve an integer or missing ``n_components``."""
+        """Resolve an integer, automatic or missing ``n_components``."""
         largest = min(rows.shape)
         if self.n_components is None:
             return largest
+        if self.n_components == "auto":
+            return rank_of(rows)
         if self.n_components > largest:
             raise ValueError(
                 f"n_components={self.n_components} is more than the data can give: X has shape "
@@ -497,25 +572,11 @@ class ObliqueModel(SubspaceModel):
         return self.loadings_
 
 
-def orthogonal_cutoff(distances: Array) -> float:
-    """Cutoff of distances to a subspace by the Wilson-Hilferty transformation.
-
-    The distances to the power 2/3 are nearly Gaussian; their centre and spread are estimated
-    by the median and the median absolute deviation, so outliers do not raise the cutoff.
-    """
-    powers = distances ** (2 / 3)
-    location = np.median(powers)
-    spread = stats.norm.ppf(0.75) ** -1 * np.median(np.abs(powers - location))
-    return float((location + stats.norm.ppf(QUANTILE) * spread) ** 1.5)
-
-
 def _codes(block: Any, basis: Array) -> Array:
     return np.ascontiguousarray(block.project(basis))
 
 
-def _square_distances(
-    block: DenseBlock, basis: Array, inverse_deviations: Array
-) -> tuple[Array, Array]:
+def _distances(block: DenseBlock, basis: Array, scatter: Scatter) -> tuple[Array, Array]:
     codes, norms = block.coordinates(basis)
     squares = np.maximum(block.square_distances(codes, norms, basis), 0.0)
-    return squares, np.sqrt(np.square(codes, dtype=np.float64) @ inverse_deviations**2)
+    return squares, scatter.distances(codes)

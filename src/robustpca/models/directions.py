@@ -43,7 +43,7 @@ class DirectionModel(SubspaceModel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SubspaceModel._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "center": [StrOptions(set(CENTERS))],
         "init": [StrOptions({"auto", "sample", "pca"})],
         "n_init": [Interval(Integral, 1, None, closed="left")],
@@ -135,8 +135,9 @@ class LpPCA(DirectionModel):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Dimension of the subspace; None for the largest possible.
+    n_components : int, 'auto' or None, default=None
+        Dimension of the subspace; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     p : float, default=1.2
         The power, at least 1. Below, the sum is not convex and a pass need not raise it.
     greedy : bool, default=True
@@ -157,6 +158,9 @@ class LpPCA(DirectionModel):
         1e-12, and 1e-6 in single precision, there is only rounding error to wait for.
     max_iter : int, default=1000
         Largest number of passes for each component, or for all at once.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``stage``, the component at work. An exception raised in it ends the fit.
@@ -177,7 +181,11 @@ class LpPCA(DirectionModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Sum of the absolute scores to the power p at the start and after each pass, over the
         components found so far and the one at work. It never falls.
@@ -211,7 +219,7 @@ class LpPCA(DirectionModel):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         p: float = 1.2,
         greedy: bool = True,
@@ -221,6 +229,7 @@ class LpPCA(DirectionModel):
         random_state: Any = 0,
         tol: float = 1e-5,
         max_iter: int = 1000,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -233,6 +242,7 @@ class LpPCA(DirectionModel):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -259,8 +269,9 @@ class L1PCA(LpPCA):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Dimension of the subspace; None for the largest possible.
+    n_components : int, 'auto' or None, default=None
+        Dimension of the subspace; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     greedy : bool, default=True
         Whether to find the components one by one, or all at once.
     center : str, default='mean'
@@ -279,6 +290,9 @@ class L1PCA(LpPCA):
         1e-12, and 1e-6 in single precision, there is only rounding error to wait for.
     max_iter : int, default=1000
         Largest number of passes for each component, or for all at once.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``stage``, the component at work. An exception raised in it ends the fit.
@@ -299,7 +313,11 @@ class L1PCA(LpPCA):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Sum of the absolute scores to the power p at the start and after each pass, over the
         components found so far and the one at work. It never falls.
@@ -327,7 +345,7 @@ class L1PCA(LpPCA):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         greedy: bool = True,
         center: str = "mean",
@@ -336,6 +354,7 @@ class L1PCA(LpPCA):
         random_state: Any = 0,
         tol: float = 1e-5,
         max_iter: int = 1000,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -347,6 +366,7 @@ class L1PCA(LpPCA):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -364,8 +384,9 @@ class RSPCA(DirectionModel, ObliqueModel):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Dimension of the subspace; None for the largest possible.
+    n_components : int, 'auto' or None, default=None
+        Dimension of the subspace; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     n_nonzero : int or float, default=None
         Entries of a component that may differ from zero, as a number or as a share of the
         features, rounded up. None for a quarter, unless there is an ``l1_bound``.
@@ -388,6 +409,9 @@ class RSPCA(DirectionModel, ObliqueModel):
         1e-12, and 1e-6 in single precision, there is only rounding error to wait for.
     max_iter : int, default=1000
         Largest number of passes for each component, or for all at once.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``stage``, the component at work. An exception raised in it ends the fit.
@@ -410,7 +434,11 @@ class RSPCA(DirectionModel, ObliqueModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Sum of the absolute scores to the power p at the start and after each pass, over the
         components found so far and the one at work. It never falls.
@@ -444,7 +472,7 @@ class RSPCA(DirectionModel, ObliqueModel):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         n_nonzero: int | float | None = None,
         l1_bound: float | None = None,
@@ -454,6 +482,7 @@ class RSPCA(DirectionModel, ObliqueModel):
         random_state: Any = 0,
         tol: float = 1e-5,
         max_iter: int = 1000,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -466,6 +495,7 @@ class RSPCA(DirectionModel, ObliqueModel):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -505,8 +535,9 @@ class GrassmannAverage(DirectionModel):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Dimension of the subspace; None for the largest possible.
+    n_components : int, 'auto' or None, default=None
+        Dimension of the subspace; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     trim : float, default=0.5
         Share to leave out at either end, from 0 to 0.5, which is the median.
     center : 'auto' or one of the centres of `L1PCA`, default='auto'
@@ -518,6 +549,9 @@ class GrassmannAverage(DirectionModel):
         1e-12, and 1e-6 in single precision, there is only rounding error to wait for.
     max_iter : int, default=300
         Largest number of passes for each component, or for all at once.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``stage``, the component at work. An exception raised in it ends the fit.
@@ -537,7 +571,11 @@ class GrassmannAverage(DirectionModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Inner product of the direction at work and its average, times the number of samples,
         plus the same of the components found so far, at the start and after each pass.
@@ -574,13 +612,14 @@ class GrassmannAverage(DirectionModel):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         trim: float = 0.5,
         center: str = "auto",
         init: str = "pca",
         tol: float = 1e-5,
         max_iter: int = 300,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -590,6 +629,7 @@ class GrassmannAverage(DirectionModel):
         self.init = init
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -615,8 +655,9 @@ class EMPCA(DirectionModel):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Dimension of the subspace; None for the largest possible.
+    n_components : int, 'auto' or None, default=None
+        Dimension of the subspace; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     center : str, default='mean'
         The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
         of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
@@ -628,6 +669,9 @@ class EMPCA(DirectionModel):
         1e-12, and 1e-6 in single precision, there is only rounding error to wait for.
     max_iter : int, default=1000
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``stage``, the component at work. An exception raised in it ends the fit.
@@ -647,7 +691,11 @@ class EMPCA(DirectionModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Sum of the squared scores at the start and after each pass; it never falls.
     n_iter_ : int
@@ -671,12 +719,13 @@ class EMPCA(DirectionModel):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         center: str = "mean",
         random_state: Any = 0,
         tol: float = 1e-6,
         max_iter: int = 1000,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -685,6 +734,7 @@ class EMPCA(DirectionModel):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 

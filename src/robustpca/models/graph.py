@@ -61,7 +61,7 @@ class GraphModel(SubspaceModel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SubspaceModel._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "graph": ["array-like", "sparse matrix", None],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "normalized": ["boolean"],
@@ -148,8 +148,9 @@ class GLPCA(EmbeddingModel):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Dimension of the subspace; None for the largest possible.
+    n_components : int, 'auto' or None, default=None
+        Dimension of the subspace; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     beta : float, default=0.5
         Share of the graph, in [0, 1): 0 is PCA, towards 1 the embedding becomes that of the
         graph alone. :math:`\alpha = \frac{\beta}{1-\beta} \frac{\lambda}{\xi}` with the largest
@@ -164,6 +165,9 @@ class GLPCA(EmbeddingModel):
     exclude_constant : bool, default=True
         Whether the columns of the embedding must sum to zero. Otherwise one of them may be
         constant, which is smooth on any graph but says nothing.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
 
     Attributes
     ----------
@@ -193,7 +197,11 @@ class GLPCA(EmbeddingModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
 
     References
     ----------
@@ -218,13 +226,14 @@ class GLPCA(EmbeddingModel):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         beta: float = 0.5,
         graph: Any = None,
         n_neighbors: int = 10,
         normalized: bool = False,
         exclude_constant: bool = True,
+        contamination: float | str = "auto",
     ) -> None:
         self.n_components = n_components
         self.beta = beta
@@ -232,6 +241,7 @@ class GLPCA(EmbeddingModel):
         self.n_neighbors = n_neighbors
         self.normalized = normalized
         self.exclude_constant = exclude_constant
+        self.contamination = contamination
 
     def _fit(self, rows: Rows) -> Fit:
         n_components, data = self._rank(rows), self._data(rows, "mean")
@@ -259,8 +269,9 @@ class RGLPCA(EmbeddingModel):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Dimension of the subspace; None for the largest possible.
+    n_components : int, 'auto' or None, default=None
+        Dimension of the subspace; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     beta : float, default=0.5
         Share of the graph, in [0, 1), as in `GLPCA`, for rows in units of their median norm, of
         which longer ones count as one: far outliers do not change the weight of the graph.
@@ -283,6 +294,9 @@ class RGLPCA(EmbeddingModel):
         lowers the objective by less than this share of it.
     max_iter : int, default=500
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and ``phase``.
         An exception raised in it ends the fit.
@@ -320,7 +334,11 @@ class RGLPCA(EmbeddingModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
 
     References
     ----------
@@ -346,7 +364,7 @@ class RGLPCA(EmbeddingModel):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         beta: float = 0.5,
         graph: Any = None,
@@ -356,6 +374,7 @@ class RGLPCA(EmbeddingModel):
         center: str = "geometric_median",
         tol: float = 1e-7,
         max_iter: int = 500,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -368,6 +387,7 @@ class RGLPCA(EmbeddingModel):
         self.center = center
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -416,8 +436,9 @@ class MMF(GraphModel):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Dimension of the subspace; None for the largest possible.
+    n_components : int, 'auto' or None, default=None
+        Dimension of the subspace; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     smoothness : float, default=1.0
         Weight of the graph: 0 is PCA, raise it to make neighbours more alike.
     graph : sparse array of shape (n_samples, n_samples), default=None
@@ -427,6 +448,9 @@ class MMF(GraphModel):
         Neighbours of each vertex in a graph that is made here.
     normalized : bool, default=True
         Whether to use the normalised Laplacian.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
 
     Attributes
     ----------
@@ -453,7 +477,11 @@ class MMF(GraphModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
 
     References
     ----------
@@ -477,18 +505,20 @@ class MMF(GraphModel):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         smoothness: float = 1.0,
         graph: Any = None,
         n_neighbors: int = 10,
         normalized: bool = True,
+        contamination: float | str = "auto",
     ) -> None:
         self.n_components = n_components
         self.smoothness = smoothness
         self.graph = graph
         self.n_neighbors = n_neighbors
         self.normalized = normalized
+        self.contamination = contamination
 
     def _fit(self, rows: Rows) -> Fit:
         n_components, data = self._rank(rows), self._data(rows, "mean")

@@ -5,6 +5,7 @@ RPCA and RPCAG minimise a nuclear norm by `solvers.splitting.split`, RPCA also b
 the smoothness on two graphs by `solvers.graph_descent.fista`.
 """
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -19,23 +20,33 @@ from robustpca.models.lowrank_base import (
     GraphDecomposition,
     LowRankModel,
     NuclearDecomposition,
+    RefittedDecomposition,
+    graph_errors,
     observed,
     observed_scale,
+    principal_axes,
+    rescaled,
+    row_tiles,
+    scaled_columns,
     significant,
+    significant_errors,
 )
 from robustpca.models.params import Interval, StrOptions
 from robustpca.parts.entry_losses import ENTRY_LOSSES, EntryLoss
 from robustpca.parts.graphs import adjacency_of, eigenvalue_bound, laplacian
 from robustpca.parts.losses import named
+from robustpca.parts.units import Units, column_units, unit_differences
 from robustpca.solvers.altproj import alternating_projections
 from robustpca.solvers.graph_descent import fista
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph
+from robustpca.solvers.refit import ResidualFlags, refit
 from robustpca.solvers.sampled import Check, sampled_pursuit
 from robustpca.solvers.splitting import (
     Balanced,
     GraphSmoothness,
     Growing,
     Split,
+    compact,
     pursuit_loss,
     split,
 )
@@ -50,7 +61,8 @@ PURSUIT_CONSTRAINTS: dict[str, Any] = {
     **LowRankModel._parameter_constraints,
     "sparsity": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
     "noise": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-    "center": [StrOptions({"median"}), None],
+    "center": [StrOptions({"auto", "median"}), None],
+    "scale": [StrOptions({"auto", "mad"}), None],
 }
 GRAPH_CONSTRAINTS: dict[str, Any] = {
     "n_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -72,16 +84,17 @@ class RPCA(LowRankModel):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
-        Dimension of the subspace: a number, a share of the variance of the low-rank part, or
-        None for its rank.
+    n_components : int, float, 'auto' or None, default=None
+        Dimension of the subspace: a number, a share of the variance of the low-rank part, 'auto'
+        to find it by predicting held-out entries of the data, or None for its rank.
     sparsity : float or 'auto', default='auto'
         Weight of the sparse part: raise it for fewer entries in ``sparse_`` and a higher rank,
         lower it for the contrary. 'auto' is one over the square root of the number of observed
         entries in a row or column, whichever is longer, on average.
-    noise : float or 'auto', default=0.0
+    noise : float or 'auto', default='auto'
         Standard deviation of dense noise, in the units of the data, which neither part has to
-        explain. 'auto' estimates it from the median absolute deviation of the residuals.
+        explain; 0 for data that are exactly low rank + sparse. 'auto' estimates it, and finds 0
+        for such data.
     solver : {'admm', 'ialm', 'altproj', 'sampled'}, default='admm'
         'admm' reaches the optimum. 'ialm' (inexact augmented Lagrangian [3]_) is several times
         faster on data that are exactly low rank + sparse, but may stop short of the optimum on
@@ -93,11 +106,23 @@ class RPCA(LowRankModel):
         that agrees with the data, and finds the rank otherwise; the noise is always estimated.
         The result is checked on rows and columns drawn anew; where residuals do not look like
         noise there, a warning says so and 'altproj' or 'admm' follows.
-    center : {'median'} or None, default=None
-        Subtract the median of each column first. Without it a constant shift of the data is
-        part of the low-rank part, as one more direction.
+    center : {'auto', 'median'} or None, default='auto'
+        'median' subtracts the median of each column first. Without it a constant shift of the
+        data is part of the low-rank part, as one more direction. 'auto' does it for tables whose
+        columns have different units (see `robustpca.parts.unit_differences`), and for data far
+        from zero.
+    scale : {'auto', 'mad'} or None, default='auto'
+        'mad' divides each column by its median absolute deviation first; both parts come back in
+        the units of the data. 'auto' does it for tables whose columns have different units,
+        unless ``noise`` is given in one unit for all.
     center_low_rank : bool, default=True
         Whether components are those of the low-rank part about its mean.
+    debias : bool, default=True
+        Whether to fit the low-rank part again, by least squares, to the entries that are not
+        flagged, if there is noise: without the bias of the nuclear norm, and of the rank that
+        the noise allows for. ``sparse_`` then holds the errors of the flagged entries.
+    flag_rate : float, default=0.001
+        Share of the entries without an error that may be flagged in ``entry_flags_``.
     tol : float, default=1e-6
         Stop when the residual of the two parts is this small a share of the data, or, if it
         falls slowly, when ``dual_gap_`` is as small.
@@ -106,6 +131,9 @@ class RPCA(LowRankModel):
     warm_start : bool, default=False
         Whether `fit` starts from the result of the previous call, if that was for data of the
         same shape.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective`` and ``change``. An
         exception raised in it ends the fit.
@@ -122,12 +150,18 @@ class RPCA(LowRankModel):
         Rank of the low-rank part.
     density_ : float
         Share of the observed entries that are not zero in the sparse part.
+    entry_flags_ : ndarray of shape (n_samples, n_features), dtype bool
+        Entries of the training data that are wrong: those whose residual the noise of their
+        column does not explain.
+    column_noise_ : ndarray of shape (n_features,)
+        Standard deviation of the noise of each column, as estimated for the flags.
     embedding_ : ndarray of shape (n_samples, n_components)
         Scores of the low-rank part of the training data.
     sparsity_ : float
         Weight of the sparse part that was used.
     noise_ : float
-        Standard deviation of the dense noise that was allowed for.
+        Standard deviation of the dense noise that was allowed for, after division of the columns
+        by ``scale``.
     loss_ : EntryLoss
         Loss of the residual entries, with all its parameters as numbers.
     dual_gap_ : float
@@ -145,7 +179,11 @@ class RPCA(LowRankModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -178,21 +216,26 @@ class RPCA(LowRankModel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PURSUIT_CONSTRAINTS,
+        "debias": ["boolean"],
         "solver": [StrOptions({"admm", "ialm", "altproj", "sampled"})],
     }
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         sparsity: float | str = "auto",
-        noise: float | str = 0.0,
+        noise: float | str = "auto",
         solver: str = "admm",
-        center: str | None = None,
+        center: str | None = "auto",
+        scale: str | None = "auto",
         center_low_rank: bool = True,
+        debias: bool = True,
+        flag_rate: float = 0.001,
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -201,26 +244,30 @@ class RPCA(LowRankModel):
         self.noise = noise
         self.solver = solver
         self.center = center
+        self.scale = scale
         self.center_low_rank = center_low_rank
+        self.debias = debias
+        self.flag_rate = flag_rate
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
     def _fit(self, rows: Rows) -> Fit:
-        if self.solver == "altproj" and not isinstance(self.n_components, Integral):
+        known = self.n_components == "auto" or isinstance(self.n_components, Integral)
+        if self.solver == "altproj" and not known:
             raise ValueError(
                 f"solver='altproj' needs to know the rank, but n_components={self.n_components}: "
-                "set n_components to it, or use solver='admm'."
+                "set n_components to it or to 'auto', or use solver='admm'."
             )
         X = observed(rows, axes=(1, 0))
-        data, offset = _without_offset(X, self.center)
-        if self.solver == "sampled":
-            return self._sampled_fit(rows, X, data, offset)
-        loss, noise = pursuit_loss(data, self.sparsity, self.noise)
-        result = self._parts(self.solver, rows, data, loss, noise)
-        return _pursuit_fit(self, rows, X, offset, loss, noise, result)
+        units = _units(X, self)
+        data = units.remove(X)
+        solver, loss, noise, result, told = self._pursued(rows, data)
+        fit = self._fit_of(rows, X, units, data, solver, loss, noise, result)
+        return replace(fit, warnings=(*told, *fit.warnings))
 
     def _parts(self, solver: str, rows: Rows, data: Array, loss: EntryLoss, noise: float) -> Split:
         """Both parts by one of the solvers that look at all entries."""
@@ -244,32 +291,69 @@ class RPCA(LowRankModel):
             multipliers=self.warm_start,
         )
 
-    def _sampled_fit(self, rows: Rows, X: Array, data: Array, offset: Array) -> Fit:
-        """Both parts from samples, or by other solvers if these cannot be trusted."""
-        rank = self._rank(rows) if isinstance(self.n_components, Integral) else None
+    def _pursued(
+        self, rows: Rows, data: Array
+    ) -> tuple[str, EntryLoss, float, Split, tuple[Warning, ...]]:
+        """Solver that was used, loss, noise, both parts, and what the user should be told."""
+        if self.solver != "sampled":
+            loss, noise = pursuit_loss(data, self.sparsity, self.noise)
+            return self.solver, loss, noise, self._parts(self.solver, rows, data, loss, noise), ()
+        known = self.n_components is not None and not isinstance(self.n_components, float)
+        rank = self._rank(rows) if known else None
         least = 0.0 if self.noise == "auto" else float(self.noise)
         result, check = sampled_pursuit(
             data, rank, noise=least, tol=self.tol, callback=reporter(self)
         )
-        loss, noise = pursuit_loss(data, self.sparsity, max(check.noise, least))
-        warnings: tuple[Warning, ...] = ()
-        if check.doubts:
-            doubts, solver = check.doubts, "admm"
-            loss, noise = pursuit_loss(data, self.sparsity, self.noise)
-            if rank is not None:
-                result = self._parts("altproj", rows, data, loss, noise)
-                solver = "altproj"
-                if Check.of(data, result.low_rank, self.tol, seed=3).doubts:
-                    solver = "admm"
-            if solver == "admm":
-                result = self._parts("admm", rows, data, loss, noise)
-            warnings = (
-                UserWarning(
-                    f"RPCA: solver='sampled' found no low-rank part to be trusted: {doubts}. "
-                    f"solver={solver!r} was used instead; set it to save the attempt."
-                ),
-            )
-        return _pursuit_fit(self, rows, X, offset, loss, noise, result, warnings=warnings)
+        if not check.doubts:
+            loss, noise = pursuit_loss(data, self.sparsity, max(check.noise, least))
+            return self.solver, loss, noise, result, ()
+        loss, noise = pursuit_loss(data, self.sparsity, self.noise)
+        solver = "altproj"
+        if rank is not None:
+            result = self._parts(solver, rows, data, loss, noise)
+        if rank is None or Check.of(data, result.low_rank, self.tol, seed=3).doubts:
+            solver = "admm"
+            result = self._parts(solver, rows, data, loss, noise)
+        told = UserWarning(
+            f"RPCA: solver='sampled' found no low-rank part to be trusted: {check.doubts}. "
+            f"solver={solver!r} was used instead; set it to save the attempt."
+        )
+        return solver, loss, noise, result, (told,)
+
+    def _fit_of(
+        self,
+        rows: Rows,
+        X: Array,
+        units: Units,
+        data: Array,
+        solver: str,
+        loss: EntryLoss,
+        noise: float,
+        result: Split,
+    ) -> Fit:
+        """The fit that follows from both parts, or from the low-rank part fitted again."""
+        if noise == 0 or not self.debias:
+            return _pursuit_fit(self, rows, X, units, loss, noise, result)
+        shrinkage = loss.threshold / loss.weight if solver in ("admm", "ialm") else 0.0
+        center = bool(units.shift.any())
+        found = refit(data, result.low_rank, shrinkage, self.flag_rate, center=center)
+        decomposition = RefittedDecomposition.of(found, X, units, result.start())
+        density = float(np.count_nonzero(decomposition.flags) / np.count_nonzero(~np.isnan(X)))
+        left, right = rescaled(decomposition.codes, found.basis, found.noise)
+        attributes = {"loss_": loss, "sparsity_": loss.weight}
+        return _decomposed(
+            self,
+            rows,
+            X,
+            decomposition,
+            left,
+            right,
+            units.restore(found.mean),
+            density,
+            noise,
+            result,
+            attributes,
+        )
 
 
 class RPCAG(LowRankModel):
@@ -282,9 +366,9 @@ class RPCAG(LowRankModel):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
-        Dimension of the subspace: a number, a share of the variance of the low-rank part, or
-        None for its rank.
+    n_components : int, float, 'auto' or None, default=None
+        Dimension of the subspace: a number, a share of the variance of the low-rank part, 'auto'
+        to find it by predicting held-out entries of the data, or None for its rank.
     smoothness : float, default=1.0
         Weight of the graph, for data in units of their root mean square entry: raise it to make
         neighbours more alike.
@@ -292,9 +376,10 @@ class RPCAG(LowRankModel):
         Weight of the sparse part: raise it for fewer entries in ``sparse_`` and a higher rank,
         lower it for the contrary. 'auto' is one over the square root of the number of observed
         entries in a row or column, whichever is longer, on average.
-    noise : float or 'auto', default=0.0
+    noise : float or 'auto', default='auto'
         Standard deviation of dense noise, in the units of the data, which neither part has to
-        explain. 'auto' estimates it from the median absolute deviation of the residuals.
+        explain; 0 for data that are exactly low rank + sparse. 'auto' estimates it, and finds 0
+        for such data.
     graph : sparse array of shape (n_samples, n_samples), default=None
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
@@ -302,11 +387,19 @@ class RPCAG(LowRankModel):
         Neighbours of each vertex in a graph that is made here.
     normalized : bool, default=True
         Whether to use the normalised Laplacian.
-    center : {'median'} or None, default=None
-        Subtract the median of each column first. Without it a constant shift of the data is
-        part of the low-rank part, as one more direction.
+    center : {'auto', 'median'} or None, default='auto'
+        'median' subtracts the median of each column first. Without it a constant shift of the
+        data is part of the low-rank part, as one more direction. 'auto' does it for tables whose
+        columns have different units (see `robustpca.parts.unit_differences`), and for data far
+        from zero.
+    scale : {'auto', 'mad'} or None, default='auto'
+        'mad' divides each column by its median absolute deviation first; both parts come back in
+        the units of the data. 'auto' does it for tables whose columns have different units,
+        unless ``noise`` is given in one unit for all.
     center_low_rank : bool, default=True
         Whether components are those of the low-rank part about its mean.
+    flag_rate : float, default=0.001
+        Share of the entries without an error that may be flagged in ``entry_flags_``.
     tol : float, default=1e-5
         Stop when the residual of the two parts is this small a share of the data, or, if it
         falls slowly, when ``dual_gap_`` is as small.
@@ -315,6 +408,9 @@ class RPCAG(LowRankModel):
     warm_start : bool, default=False
         Whether `fit` starts from the result of the previous call, if that was for data of the
         same shape.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective`` and ``change``. An
         exception raised in it ends the fit.
@@ -331,6 +427,11 @@ class RPCAG(LowRankModel):
         Rank of the low-rank part.
     density_ : float
         Share of the observed entries that are not zero in the sparse part.
+    entry_flags_ : ndarray of shape (n_samples, n_features), dtype bool
+        Entries of the training data that are wrong: those whose residual the noise of their
+        column does not explain.
+    column_noise_ : ndarray of shape (n_features,)
+        Standard deviation of the noise of each column, as estimated for the flags.
     embedding_ : ndarray of shape (n_samples, n_components)
         Scores of the low-rank part of the training data.
     smoothness_ : float
@@ -340,7 +441,8 @@ class RPCAG(LowRankModel):
     sparsity_ : float
         Weight of the sparse part that was used.
     noise_ : float
-        Standard deviation of the dense noise that was allowed for.
+        Standard deviation of the dense noise that was allowed for, after division of the columns
+        by ``scale``.
     loss_ : EntryLoss
         Loss of the residual entries, with all its parameters as numbers.
     dual_gap_ : float
@@ -356,7 +458,11 @@ class RPCAG(LowRankModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -390,19 +496,22 @@ class RPCAG(LowRankModel):
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         smoothness: float = 1.0,
         sparsity: float | str = "auto",
-        noise: float | str = 0.0,
+        noise: float | str = "auto",
         graph: Any = None,
         n_neighbors: int = 10,
         normalized: bool = True,
-        center: str | None = None,
+        center: str | None = "auto",
+        scale: str | None = "auto",
         center_low_rank: bool = True,
+        flag_rate: float = 0.001,
         tol: float = 1e-5,
         max_iter: int = 2000,
         warm_start: bool = False,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -414,18 +523,22 @@ class RPCAG(LowRankModel):
         self.n_neighbors = n_neighbors
         self.normalized = normalized
         self.center = center
+        self.scale = scale
         self.center_low_rank = center_low_rank
+        self.flag_rate = flag_rate
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
     def _fit(self, rows: Rows) -> Fit:
         X = observed(rows, axes=(1, 0))
-        data, offset = _without_offset(X, self.center)
-        scale = observed_scale(data)
-        weight = self.smoothness / scale if scale > 0 else 0.0
+        units = _units(X, self)
+        data = units.remove(X)
+        size = observed_scale(data)
+        weight = self.smoothness / size if size > 0 else 0.0
         graph = adjacency_of(self.graph, data, self.n_neighbors)
         matrix = laplacian(graph, normalized=self.normalized)
         smoothness, training = None, None
@@ -446,9 +559,7 @@ class RPCAG(LowRankModel):
             multipliers=self.warm_start,
         )
         attributes = {"graph_": graph, "smoothness_": weight}
-        return _pursuit_fit(
-            self, rows, X, offset, loss, noise, result, training, weight, attributes
-        )
+        return _pursuit_fit(self, rows, X, units, loss, noise, result, training, weight, attributes)
 
 
 class FRPCAG(LowRankModel):
@@ -464,9 +575,9 @@ class FRPCAG(LowRankModel):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
-        Dimension of the subspace: a number, a share of the variance of the low-rank part, or
-        None for its rank.
+    n_components : int, float, 'auto' or None, default=None
+        Dimension of the subspace: a number, a share of the variance of the low-rank part, 'auto'
+        to find it by predicting held-out entries of the data, or None for its rank.
     sample_smoothness : float, default=1.0
         Weight of the graph of the samples, for data in units of their root mean square entry,
         which is one after standardisation: raise it to make neighbouring samples more alike.
@@ -489,6 +600,8 @@ class FRPCAG(LowRankModel):
         Whether to use the normalised Laplacian.
     center_low_rank : bool, default=True
         Whether components are those of the low-rank part about its mean.
+    flag_rate : float, default=0.001
+        Share of the entries without an error that may be flagged in ``entry_flags_``.
     tol : float, default=1e-5
         Stop when a step is this small a share of the point it leads to.
     max_iter : int, default=500
@@ -496,6 +609,9 @@ class FRPCAG(LowRankModel):
     warm_start : bool, default=False
         Whether `fit` starts from the result of the previous call, if that was for data of the
         same shape.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective`` and ``change``. An
         exception raised in it ends the fit.
@@ -512,6 +628,11 @@ class FRPCAG(LowRankModel):
         Rank of the low-rank part.
     density_ : float
         Share of the observed entries that are not zero in the sparse part.
+    entry_flags_ : ndarray of shape (n_samples, n_features), dtype bool
+        Entries of the training data that are wrong: those whose residual the noise of their
+        column does not explain.
+    column_noise_ : ndarray of shape (n_features,)
+        Standard deviation of the noise of each column, as estimated for the flags.
     embedding_ : ndarray of shape (n_samples, n_components)
         Scores of the low-rank part of the training data.
     sample_smoothness_, feature_smoothness_ : float
@@ -531,7 +652,11 @@ class FRPCAG(LowRankModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -568,7 +693,7 @@ class FRPCAG(LowRankModel):
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         sample_smoothness: float = 1.0,
         feature_smoothness: float = 1.0,
@@ -579,9 +704,11 @@ class FRPCAG(LowRankModel):
         n_neighbors: int = 10,
         normalized: bool = True,
         center_low_rank: bool = True,
+        flag_rate: float = 0.001,
         tol: float = 1e-5,
         max_iter: int = 500,
         warm_start: bool = False,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -595,9 +722,11 @@ class FRPCAG(LowRankModel):
         self.n_neighbors = n_neighbors
         self.normalized = normalized
         self.center_low_rank = center_low_rank
+        self.flag_rate = flag_rate
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -637,6 +766,11 @@ class FRPCAG(LowRankModel):
             shift,
             scale,
             loss,
+            ResidualFlags.of(
+                lambda place: graph_errors(data[place], result.low_rank[place]),
+                len(data),
+                self.flag_rate,
+            ),
             TrainingGraph(stored, sample_graph, samples, self.n_neighbors, self.normalized),
             sample_smoothness,
             feature_smoothness,
@@ -650,6 +784,7 @@ class FRPCAG(LowRankModel):
                 "_decomposition": decomposition,
                 "rank_": rank,
                 "density_": decomposition.density,
+                "column_noise_": decomposition.entries.noise * scale,
                 "loss_": loss,
                 "sample_graph_": sample_graph,
                 "feature_graph_": feature_graph,
@@ -677,66 +812,135 @@ class FRPCAG(LowRankModel):
         )
 
 
-def _without_offset(X: Array, center: str | None) -> tuple[Array, Array]:
-    """The data without the medians of the columns if wanted, and what was subtracted."""
-    offset = np.nanmedian(X, axis=0) if center == "median" else np.zeros(X.shape[1])
-    offset = offset.astype(X.dtype)
-    return (X - offset if offset.any() else X), offset
+def _units(X: Array, model: "RPCA | RPCAG") -> Units:
+    """Units of the columns; a level of noise is a number only if they share one unit."""
+    given = not isinstance(model.noise, str) and model.noise > 0
+    return column_units(X, model.center, None if given and model.scale == "auto" else model.scale)
 
 
 def _pursuit_fit(
     model: RPCA | RPCAG,
     rows: Rows,
     X: Array,
-    offset: Array,
+    units: Units,
     loss: EntryLoss,
     noise: float,
     result: Split,
     graph: TrainingGraph | None = None,
     smoothness: float = 0.0,
     attributes: dict[str, Any] | None = None,
-    warnings: tuple[Warning, ...] = (),
 ) -> Fit:
-    """The fit that follows from both parts: principal axes, and the problem of new rows."""
+    """The fit that follows from both parts of the convex problem."""
     found = result.low_rank.astype(np.float64)
-    left, right = found.left, found.right
-    middle = left.mean(axis=0) if model.center_low_rank else np.zeros(left.shape[1])
-    centred = left - middle
-    squares, rotation = np.linalg.eigh(centred.T @ centred)
-    values, rotation = np.sqrt(np.maximum(squares[::-1], 0.0)), rotation.T[::-1]
-    mean = middle @ right
     rank = significant(found.values, NUCLEAR_RANK_TOL)
+    middle, values, axes = principal_axes(found.left, found.right, model.center_low_rank)
     n_directions = significant(values, NUCLEAR_RANK_TOL)
     problem = RowProblem.of(
-        LowRank(left[:, :rank], right[:rank], found.values[:rank]),
-        mean,
-        rotation[:n_directions] @ right,
+        LowRank(found.left[:, :rank], found.right[:rank], found.values[:rank]),
+        middle,
+        axes[:n_directions],
         loss,
         result.row_penalty,
     )
+    data, places = units.remove(X), row_tiles(X)
+    sparse_part = scaled_columns(result.sparse, units)
+    if noise > 0:
+
+        def errors(place: slice) -> Array:
+            return significant_errors(data[place], result.low_rank.dense(place))
+
+        entries = ResidualFlags.of(errors, len(X), model.flag_rate)
+        flagged = compact(np.concatenate([entries.flags(errors(place)) for place in places]))
+    else:
+        entries, flagged = ResidualFlags(np.zeros(X.shape[1]), 1.0), sparse_part
     decomposition = NuclearDecomposition(
-        result.low_rank, result.sparse, offset, problem, graph, smoothness, result.start()
+        result.low_rank,
+        sparse_part,
+        units,
+        entries,
+        flagged,
+        problem,
+        graph,
+        smoothness,
+        result.start(),
     )
     density = result.n_sparse / int(np.count_nonzero(~np.isnan(X)))
+    return _decomposed(
+        model,
+        rows,
+        X,
+        decomposition,
+        found.left,
+        found.right,
+        units.shift,
+        density,
+        noise,
+        result,
+        {"loss_": loss, "sparsity_": loss.weight, **(attributes or {})},
+    )
+
+
+def _decomposed(
+    model: RPCA | RPCAG,
+    rows: Rows,
+    X: Array,
+    decomposition: NuclearDecomposition | RefittedDecomposition,
+    left: Array,
+    right: Array,
+    offset: Array,
+    density: float,
+    noise: float,
+    result: Split,
+    attributes: dict[str, Any],
+) -> Fit:
+    """The fit of a decomposition whose low-rank part is ``left @ right`` in its units.
+
+    To that part ``offset`` is added, in the user's units.
+    """
+    units = decomposition.units
+    if not units.trivial:
+        left, right = rescaled(left, right, units.scale)
+    mean, values, axes = principal_axes(left, right, model.center_low_rank)
+    n_directions = significant(values, NUCLEAR_RANK_TOL)
+    # An offset does not count: the rank is that about the mean.
+    rank = (
+        n_directions
+        if offset.any()
+        else significant(np.linalg.norm(left, axis=0), NUCLEAR_RANK_TOL)
+    )
     return Fit(
         attributes={
             "_decomposition": decomposition,
             "rank_": rank,
             "density_": density,
-            "loss_": loss,
-            "sparsity_": loss.weight,
             "noise_": noise,
+            "column_noise_": decomposition.entries.noise * units.scale,
             "dual_gap_": result.gap,
-            **(attributes or {}),
+            **attributes,
         },
-        subspace=model._subspace(
-            rows, X, decomposition, mean + offset, values, rotation @ right, n_directions
-        ),
+        subspace=model._subspace(rows, X, decomposition, mean + offset, values, axes, n_directions),
         ending=result,
         warnings=(
-            *warnings,
-            *_pursuit_advice(model, rank, density, noise, loss.weight, min(X.shape)),
+            *_units_advice(model, X),
+            *_pursuit_advice(model, rank, density, noise, attributes["sparsity_"], min(X.shape)),
             *unconverged(model, result),
+        ),
+    )
+
+
+def _units_advice(model: RPCA | RPCAG, X: Array) -> tuple[Warning, ...]:
+    """What to change if columns of different units were taken as they are."""
+    if model.center is not None and model.scale is not None:
+        return ()
+    found = unit_differences(X)
+    hidden = (found.medians and model.center is None) or (found.spreads and model.scale is None)
+    if not hidden:
+        return ()
+    return (
+        UserWarning(
+            f"{type(model).__name__}: the medians or spreads of the columns differ so much that "
+            "they seem to have different units, and errors in small columns are not visible "
+            "beside large ones. Set center='median' and scale='mad', or leave both at 'auto'."
         ),
     )
 

@@ -96,7 +96,7 @@ def sparsity_path(
     sparsity : iterable of float, default=None
         Weights to try; None for the automatic one times powers of two from a quarter to four.
     estimator : RPCA or RPCAG, default=None
-        Whose ``sparsity`` to vary; None for `RPCA` at a tolerance of 1e-4.
+        Whose ``sparsity`` to vary; None for `RPCA` without noise at a tolerance of 1e-4.
     hidden : float, default=0.05
         Share of the entries to hide.
     random_state : int, RandomState instance or None, default=0
@@ -118,7 +118,7 @@ def sparsity_path(
     >>> int(path.rank[np.argmin(path.error)])
     3
     """
-    model = RPCA(tol=1e-4) if estimator is None else estimator
+    model = RPCA(noise=0.0, tol=1e-4) if estimator is None else estimator
     if "sparsity" not in model.get_params():
         raise ValueError(
             f"{type(model).__name__} has no sparsity to vary: pass estimator=RPCA() or RPCAG(), "

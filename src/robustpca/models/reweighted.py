@@ -121,9 +121,10 @@ class ReweightedPCA(ReweightedModel):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
+    n_components : int, float, 'auto' or None, default=None
         Dimension of the subspace; a float in (0, 1) for the smallest one that holds this share
-        of the weighted variance; None for the largest possible.
+        of the weighted variance; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     loss : str or Loss, default='l21'
         Loss of the squared residual: a name in `robustpca.parts.LOSSES`, or such an object with its
         parameters.
@@ -146,6 +147,9 @@ class ReweightedPCA(ReweightedModel):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -174,7 +178,11 @@ class ReweightedPCA(ReweightedModel):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -211,7 +219,7 @@ class ReweightedPCA(ReweightedModel):
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         loss: Any = "l21",
         weighting: Any = "uniform",
@@ -221,6 +229,7 @@ class ReweightedPCA(ReweightedModel):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -233,6 +242,7 @@ class ReweightedPCA(ReweightedModel):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -257,9 +267,10 @@ class PCAOM(ReweightedPCA):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
+    n_components : int, float, 'auto' or None, default=None
         Dimension of the subspace; a float in (0, 1) for the smallest one that holds this share
-        of the weighted variance; None for the largest possible.
+        of the weighted variance; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     init : {'auto', 'pca', 'robust', 'random'}, default='pca'
         Where to start: at plain PCA; at the half of the samples with the least
         Stahel-Donoho outlyingness, which survives outliers that form a cloud of their own;
@@ -270,6 +281,9 @@ class PCAOM(ReweightedPCA):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -298,7 +312,11 @@ class PCAOM(ReweightedPCA):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -320,12 +338,13 @@ class PCAOM(ReweightedPCA):
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         init: str = "pca",
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -334,6 +353,7 @@ class PCAOM(ReweightedPCA):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -349,9 +369,10 @@ class R1PCA(ReweightedPCA):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
+    n_components : int, float, 'auto' or None, default=None
         Dimension of the subspace; a float in (0, 1) for the smallest one that holds this share
-        of the weighted variance; None for the largest possible.
+        of the weighted variance; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     loss : {'huber', 'l1', 'cauchy'}, default='huber'
         The function rho. Cauchy's forgets far samples fastest.
     cutoff : float or 'auto', default='auto'
@@ -374,6 +395,9 @@ class R1PCA(ReweightedPCA):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -402,7 +426,11 @@ class R1PCA(ReweightedPCA):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -432,7 +460,7 @@ class R1PCA(ReweightedPCA):
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         loss: str = "huber",
         cutoff: float | str = "auto",
@@ -442,6 +470,7 @@ class R1PCA(ReweightedPCA):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -454,6 +483,7 @@ class R1PCA(ReweightedPCA):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -481,9 +511,10 @@ class PCAAN(ReweightedPCA):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
+    n_components : int, float, 'auto' or None, default=None
         Dimension of the subspace; a float in (0, 1) for the smallest one that holds this share
-        of the weighted variance; None for the largest possible.
+        of the weighted variance; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     n_active : int or float, default=0.75
         How many samples may weigh, as a number or as a share. Keep it at or below the number of
         clean samples: lower it (0.5) when their number is unknown, raise it towards 1
@@ -500,6 +531,9 @@ class PCAAN(ReweightedPCA):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -530,7 +564,11 @@ class PCAAN(ReweightedPCA):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -565,7 +603,7 @@ class PCAAN(ReweightedPCA):
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         n_active: int | float = 0.75,
         gamma: float | None = None,
@@ -573,6 +611,7 @@ class PCAAN(ReweightedPCA):
         random_state: Any = 0,
         tol: float = 1e-8,
         max_iter: int = 200,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -583,6 +622,7 @@ class PCAAN(ReweightedPCA):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 
@@ -619,9 +659,10 @@ class EPCA(ReweightedPCA):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
+    n_components : int, float, 'auto' or None, default=None
         Dimension of the subspace; a float in (0, 1) for the smallest one that holds this share
-        of the weighted variance; None for the largest possible.
+        of the weighted variance; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     sigma : float or 'auto', default='auto'
         Residual norm at which the loss turns from quadratic to linear; by default the median at
         the start. Lower it for more robustness (towards PCA-OM), raise it towards plain PCA.
@@ -639,6 +680,9 @@ class EPCA(ReweightedPCA):
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
+    contamination : 'auto' or float, default='auto'
+        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
+        that share of the training rows, and new rows that score no better.
     callback : callable, default=None
         Called after each pass with its ``iteration``, ``objective``, ``change`` and
         ``n_active``. An exception raised in it ends the fit.
@@ -671,7 +715,11 @@ class EPCA(ReweightedPCA):
     singular_values_ : ndarray of shape (n_components,)
         Square roots of ``(n_samples - 1) * explained_variance_``.
     orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier.
+        Distances beyond which `predict` calls a row an outlier while the other one is usual.
+    noise_variance_ : float
+        Robust variance of the data along each direction that is not in the subspace.
+    offset_ : float
+        The score below which `predict` calls a row an outlier.
     objective_ : ndarray
         Objective at the start and after each pass.
     n_iter_ : int
@@ -701,7 +749,7 @@ class EPCA(ReweightedPCA):
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         sigma: float | str = "auto",
         max_weight: float | None = None,
@@ -710,6 +758,7 @@ class EPCA(ReweightedPCA):
         random_state: Any = 0,
         tol: float = 1e-7,
         max_iter: int = 200,
+        contamination: float | str = "auto",
         callback: Callback | None = None,
         verbose: int = 0,
     ) -> None:
@@ -721,6 +770,7 @@ class EPCA(ReweightedPCA):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.contamination = contamination
         self.callback = callback
         self.verbose = verbose
 

@@ -1,11 +1,20 @@
 """Weighted PCA in a view that is expanded: the model that the reweighting loop mostly fits."""
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import linalg
 
 from robustpca.engine.blocks import DenseBlock
 from robustpca.engine.compact import compact
-from robustpca.engine.linalg import Array, finite, orthonormal, principal_axes, square_norms
+from robustpca.engine.linalg import (
+    Array,
+    finite,
+    orthonormal,
+    principal_axes,
+    singular_axes,
+    square_norms,
+)
 from robustpca.engine.rows import Rows
 from robustpca.engine.view import View
 
@@ -106,23 +115,51 @@ class WeightedPCA:
     def fit(self, weights: Array) -> None:
         """Weighted mean and leading weighted principal axes inside the view."""
         total, gram = self.view.coordinates.sum("weighted_gram", along=(weights,))
-        gram = finite(gram)
+        gram, size = finite(gram), float(np.trace(gram))
         self.weights, self.weight = weights, float(weights.sum())
         if not self.fixed:
             shift = total / self.weight
             gram -= self.weight * np.outer(shift, shift)
             self.view.move(shift)
+        before = self.axes
+        self._turn(before, lambda A: gram @ A, lambda: principal_axes(gram))
+        if self._rounded_away(size):
+            rows = self.view.coordinates.map(_triangle, along=(weights,))
+            self._turn(before, lambda A: rows.T @ (rows @ A), lambda: singular_axes(rows))
+
+    def _turn(
+        self,
+        axes: Array,
+        moments: Callable[[Array], Array],
+        best: Callable[[], tuple[Array, Array]],
+    ) -> None:
+        """Turn the axes to the best ones, or one step towards them; ``moments`` multiplies."""
         if self.power:
             # The leading axes move one step towards the best ones; the rest completes them.
-            moved = linalg.qr(gram @ self.axes[:, : self.n_components], check_finite=False)[0]
+            moved = linalg.qr(moments(axes[:, : self.n_components]), check_finite=False)[0]
             inner = moved[:, : self.n_components]
-            turn = principal_axes(inner.T @ gram @ inner)[1]
+            turn = principal_axes(inner.T @ moments(inner))[1]
             self.axes = np.hstack([inner @ turn, moved[:, self.n_components :]])
-            self.values = np.maximum(np.einsum("ij,ij->j", self.axes, gram @ self.axes), 0.0)
+            squares = np.einsum("ij,ij->j", self.axes, moments(self.axes))
+            self.values = np.maximum(squares, 0.0)
         else:
-            self.values, self.axes = principal_axes(gram)
-        self.lost = float(self.values[self.n_components :].sum() + weights @ self.view.outside)
-        self.total = float(self.values.sum() + weights @ self.view.outside)
+            self.values, self.axes = best()
+        outside = float(self.weights @ self.view.outside)
+        self.lost = float(self.values[self.n_components :].sum()) + outside
+        self.total = float(self.values.sum()) + outside
+
+    def _rounded_away(self, size: float) -> bool:
+        """Whether rounding of second moments of this size may cost digits of the objective.
+
+        It does where few samples weigh so much more than all others that these are lost in the
+        sum: their share of the subspace must then come from the weighted rows themselves.
+        """
+        c = self.n_components
+        if c >= len(self.values):
+            return False
+        unit = 2.0 ** (-23 if self.view.coordinates.dtype == np.float32 else -52)
+        error, gap = unit * size, float(self.values[c - 1] - self.values[c])
+        return error * error > unit**0.7 * self.lost * max(gap, error)
 
     def residuals(self) -> Array:
         """Squared distance of every row to the subspace; rounding error counts as zero."""
@@ -191,6 +228,12 @@ class WeightedPCA:
         images = self.source.adjoint(np.column_stack([scores, self.weights]))
         shift = 0.0 if self.fixed else images[:, -1] / self.weight
         return self.source.center + shift, orthonormal(images[:, :-1]).T
+
+
+def _triangle(block: DenseBlock, weights: Array) -> Array:
+    """A triangle with the weighted second moments of the rows, good to all digits of these."""
+    weighted = block.dense() * np.sqrt(weights)[:, None]
+    return np.asarray(linalg.qr(weighted, mode="r", check_finite=False)[0][: weighted.shape[1]])
 
 
 def _tail_norms(block: DenseBlock, tail: Array) -> Array:

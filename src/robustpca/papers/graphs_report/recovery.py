@@ -15,6 +15,7 @@ from robustpca.papers.graphs_report.scores import (
     error_visible,
     squared_error,
 )
+from robustpca.papers.pursuit import PLAIN
 from robustpca.papers.samples import ordered_classes
 
 # The largest that 20 images can give.
@@ -43,11 +44,11 @@ table = Table(
     },
     methods={
         "PCA": best_of(PCA(3, svd_solver="full"), n_components=SIZES),
-        "RPCA": RPCA(),
+        "RPCA": RPCA(**PLAIN),
         "GLPCA": best_of(GLPCA(3), n_components=SIZES, beta=SHARES),
         "RGLPCA": best_of(RGLPCA(3), n_components=SIZES, beta=SHARES),
         "RPCAG": best_of(
-            RPCAG(),
+            RPCAG(**PLAIN),
             smoothness=by_level(
                 quick=[1e-3, 1e-1],
                 default=[1e-3, 1e-2, 1e-1],
