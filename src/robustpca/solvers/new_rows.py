@@ -5,6 +5,7 @@ end, by the splitting of the fit. Each row has its own iterations and stopping r
 same scores whatever other rows come with it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -87,6 +88,20 @@ class RowProblem:
         return np.concatenate(parts) @ rotation.T if parts else np.zeros((0, len(self.basis)))
 
 
+def tile_solver(basis: Array, ridge: Array, loss: EntryLoss) -> Callable[[Array], Array]:
+    """What finds the scores of a tile of rows about zero, for a ridge that is diagonal."""
+    n_directions, n_features = basis.shape
+    nothing = np.zeros(n_features), np.zeros(n_directions)
+    problem = RowProblem(nothing[0], basis, np.diag(ridge), nothing[1], loss, 1.0)
+    solver = _Rows(problem, np.ascontiguousarray(basis), 1e-8, 2000)
+
+    def solve(X: Array) -> Array:
+        shape = (len(X), n_directions)
+        return solver.run(X, np.zeros(shape) + ridge, np.zeros(shape))
+
+    return solve
+
+
 @dataclass(frozen=True)
 class _Rows:
     """A row problem in coordinates in which its ridge is diagonal."""
@@ -102,7 +117,7 @@ class _Rows:
         codes, solved = np.zeros(linear.shape), np.zeros(len(X), bool)
         if len(self.basis) <= NEWTON_RANK:
             start = 0.0
-            if self.sample is not None:
+            if self.sample is not None and self.problem.loss.threshold < np.inf:
                 # The same problem for some of the features: a start that is nearly right.
                 share, some = len(self.sample) / X.shape[1], (X[:, self.sample], self.sample)
                 self._newton(*some, share * curves, share * linear, codes, start, solved)
