@@ -7,7 +7,7 @@ same scores whatever other rows come with it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -90,16 +90,14 @@ class RowProblem:
 
 def tile_solver(basis: Array, ridge: Array, loss: EntryLoss) -> Callable[[Array], Array]:
     """What finds the scores of a tile of rows about zero, for a ridge that is diagonal."""
-    n_directions, n_features = basis.shape
-    nothing = np.zeros(n_features), np.zeros(n_directions)
+    nothing = np.zeros(basis.shape[1]), np.zeros(len(basis))
     problem = RowProblem(nothing[0], basis, np.diag(ridge), nothing[1], loss, 1.0)
-    solver = _Rows(problem, np.ascontiguousarray(basis), 1e-8, 2000)
+    return partial(_about_zero, _Rows(problem, np.ascontiguousarray(basis), 1e-8, 2000), ridge)
 
-    def solve(X: Array) -> Array:
-        shape = (len(X), n_directions)
-        return solver.run(X, np.zeros(shape) + ridge, np.zeros(shape))
 
-    return solve
+def _about_zero(solver: "_Rows", ridge: Array, X: Array) -> Array:
+    shape = (len(X), len(ridge))
+    return solver.run(X, np.zeros(shape) + ridge, np.zeros(shape))
 
 
 @dataclass(frozen=True)
