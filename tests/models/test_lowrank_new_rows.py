@@ -85,6 +85,7 @@ NEW = {
     "admm": (rpca(), 1e-5),
     "ialm": (rpca(solver="ialm"), 1e-5),
     "altproj": (rpca(3, solver="altproj"), 1e-5),
+    "sampled": (rpca(3, solver="sampled"), 1e-5),
     "median": (rpca(center="median"), 1e-5),
     "uncentred": (rpca(center_low_rank=False), 1e-5),
     "many": (rpca(6), 1e-5),

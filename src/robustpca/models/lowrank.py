@@ -1,8 +1,8 @@
 """Low rank + sparse: single entries are wrong or missing, the rest is nearly low rank.
 
 RPCA and RPCAG minimise a nuclear norm by `solvers.splitting.split`, RPCA also by
-`solvers.altproj.alternating_projections`; FRPCAG minimises the smoothness on two graphs by
-`solvers.graph_descent.fista`.
+`solvers.altproj.alternating_projections` and `solvers.sampled.sampled_pursuit`; FRPCAG minimises
+the smoothness on two graphs by `solvers.graph_descent.fista`.
 """
 
 from numbers import Integral, Real
@@ -39,6 +39,7 @@ from robustpca.solvers.altproj import alternating_projections
 from robustpca.solvers.graph_descent import fista
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph
 from robustpca.solvers.refit import ResidualFlags, refit
+from robustpca.solvers.sampled import Check, sampled_pursuit
 from robustpca.solvers.splitting import (
     Balanced,
     GraphSmoothness,
@@ -93,12 +94,17 @@ class RPCA(LowRankModel):
         Standard deviation of dense noise, in the units of the data, which neither part has to
         explain; 0 for data that are exactly low rank + sparse. 'auto' estimates it, and finds 0
         for such data.
-    solver : {'admm', 'ialm', 'altproj'}, default='admm'
+    solver : {'admm', 'ialm', 'altproj', 'sampled'}, default='admm'
         'admm' reaches the optimum. 'ialm' (inexact augmented Lagrangian [3]_) is several times
         faster on data that are exactly low rank + sparse, but may stop short of the optimum on
         noisy data. 'altproj' (accelerated alternating projections [4]_) takes ``n_components``
         as the rank of L; it is not convex, tolerates more corruption where it works, and has no
-        warm start.
+        warm start. 'sampled' is for millions of entries: it finds the row and column space from
+        a few hundred sampled rows and columns, as iterated robust CUR does [5]_, and makes one
+        to eight passes over the data. It takes an integer ``n_components`` as the rank of L if
+        that agrees with the data, and finds the rank otherwise; the noise is always estimated.
+        The result is checked on rows and columns drawn anew; where residuals do not look like
+        noise there, a warning says so and 'altproj' or 'admm' follows.
     center : {'auto', 'median'} or None, default='auto'
         'median' subtracts the median of each column first. Without it a constant shift of the
         data is part of the low-rank part, as one more direction. 'auto' does it for tables whose
@@ -113,7 +119,8 @@ class RPCA(LowRankModel):
     debias : bool, default=True
         Whether to fit the low-rank part again, by least squares, to the entries that are not
         flagged, if there is noise: without the bias of the nuclear norm, and of the rank that
-        the noise allows for. ``sparse_`` then holds the errors of the flagged entries.
+        the noise allows for. ``sparse_`` then holds the errors of the flagged entries. The
+        solver 'sampled' needs no refit and gets none.
     flag_rate : float, default=0.001
         Share of the entries without an error that may be flagged in ``entry_flags_``.
     tol : float, default=1e-6
@@ -159,7 +166,8 @@ class RPCA(LowRankModel):
         Loss of the residual entries, with all its parameters as numbers.
     dual_gap_ : float
         By which share of itself the objective can at most still be lowered: a certificate. NaN
-        for ``solver='altproj'``, which minimises no objective.
+        for ``solver='altproj'``, which minimises no objective. For 'sampled', that of the convex
+        problem for 300 rows and columns drawn anew: tiny for data without noise, if L is right.
     mean_ : ndarray of shape (n_features,)
         Mean of the rows of the low-rank part, or zero.
     components_ : ndarray of shape (n_components, n_features)
@@ -191,6 +199,8 @@ class RPCA(LowRankModel):
        corrupted low-rank matrices, 2010.
     .. [4] Cai, Cai, Wei, Accelerated alternating projections for robust principal component
        analysis, JMLR 2019.
+    .. [5] Cai, Hamm, Huang, Li, Wang, Rapid robust principal component analysis: CUR accelerated
+       inexact low rank estimation, IEEE Signal Processing Letters 2021.
 
     Examples
     --------
@@ -207,7 +217,7 @@ class RPCA(LowRankModel):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PURSUIT_CONSTRAINTS,
         "debias": ["boolean"],
-        "solver": [StrOptions({"admm", "ialm", "altproj"})],
+        "solver": [StrOptions({"admm", "ialm", "altproj", "sampled"})],
     }
 
     def __init__(
@@ -255,27 +265,11 @@ class RPCA(LowRankModel):
         X = observed(rows, axes=(1, 0))
         units = _units(X, self)
         data = units.remove(X)
+        if self.solver == "sampled":
+            loss, noise, result, warnings = self._sampled(rows, data)
+            return _pursuit_fit(self, rows, X, units, loss, noise, result, warnings=warnings)
         loss, noise = pursuit_loss(data, self.sparsity, self.noise)
-        if self.solver == "altproj":
-            result = alternating_projections(
-                data,
-                self._rank(rows),
-                tol=self.tol,
-                max_iter=self.max_iter,
-                floor=3 * noise,
-                callback=reporter(self),
-            )
-        else:
-            result = split(
-                data,
-                loss,
-                schedule=Balanced if self.solver == "admm" else Growing,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                callback=reporter(self),
-                start=self._start(X.shape),
-                multipliers=self.warm_start,
-            )
+        result = self._parts(self.solver, rows, data, loss, noise)
         if noise == 0 or not self.debias:
             return _pursuit_fit(self, rows, X, units, loss, noise, result)
         shrinkage = 0.0 if self.solver == "altproj" else loss.threshold / loss.weight
@@ -298,6 +292,60 @@ class RPCA(LowRankModel):
             result,
             attributes,
         )
+
+    def _parts(self, solver: str, rows: Rows, data: Array, loss: EntryLoss, noise: float) -> Split:
+        """Both parts by one of the solvers that look at all entries."""
+        if solver == "altproj":
+            return alternating_projections(
+                data,
+                self._rank(rows),
+                tol=self.tol,
+                max_iter=self.max_iter,
+                floor=3 * noise,
+                callback=reporter(self),
+            )
+        return split(
+            data,
+            loss,
+            schedule=Growing if solver == "ialm" else Balanced,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            callback=reporter(self),
+            start=self._start(data.shape),
+            multipliers=self.warm_start,
+        )
+
+    def _sampled(
+        self, rows: Rows, data: Array
+    ) -> tuple[EntryLoss, float, Split, tuple[Warning, ...]]:
+        """Both parts from samples, or by other solvers if these cannot be trusted.
+
+        Returns the loss of the entries, the noise, both parts and warnings.
+        """
+        rank = self._rank(rows) if isinstance(self.n_components, Integral) else None
+        least = 0.0 if self.noise == "auto" else float(self.noise)
+        result, check = sampled_pursuit(
+            data, rank, noise=least, tol=self.tol, callback=reporter(self)
+        )
+        loss, noise = pursuit_loss(data, self.sparsity, max(check.noise, least))
+        warnings: tuple[Warning, ...] = ()
+        if check.doubts:
+            doubts, solver = check.doubts, "admm"
+            loss, noise = pursuit_loss(data, self.sparsity, self.noise)
+            if rank is not None:
+                result = self._parts("altproj", rows, data, loss, noise)
+                solver = "altproj"
+                if Check.of(data, result.low_rank, self.tol, seed=3).doubts:
+                    solver = "admm"
+            if solver == "admm":
+                result = self._parts("admm", rows, data, loss, noise)
+            warnings = (
+                UserWarning(
+                    f"RPCA: solver='sampled' found no low-rank part to be trusted: {doubts}. "
+                    f"solver={solver!r} was used instead; set it to save the attempt."
+                ),
+            )
+        return loss, noise, result, warnings
 
 
 class RPCAG(LowRankModel):
@@ -773,6 +821,7 @@ def _pursuit_fit(
     graph: TrainingGraph | None = None,
     smoothness: float = 0.0,
     attributes: dict[str, Any] | None = None,
+    warnings: tuple[Warning, ...] = (),
 ) -> Fit:
     """The fit that follows from both parts of the convex problem."""
     found = result.low_rank.astype(np.float64)
@@ -821,6 +870,7 @@ def _pursuit_fit(
         noise,
         result,
         {"loss_": loss, "sparsity_": loss.weight, **(attributes or {})},
+        warnings,
     )
 
 
@@ -836,6 +886,7 @@ def _decomposed(
     noise: float,
     result: Split,
     attributes: dict[str, Any],
+    warnings: tuple[Warning, ...] = (),
 ) -> Fit:
     """The fit of a decomposition whose low-rank part is ``left @ right`` in its units.
 
@@ -865,6 +916,7 @@ def _decomposed(
         subspace=model._subspace(rows, X, decomposition, mean + offset, values, axes, n_directions),
         ending=result,
         warnings=(
+            *warnings,
             *_units_advice(model, X),
             *_pursuit_advice(model, rank, density, noise, attributes["sparsity_"], min(X.shape)),
             *unconverged(model, result),
@@ -893,7 +945,11 @@ def _pursuit_advice(
     model: RPCA | RPCAG, rank: int, density: float, noise: float, sparsity: float, short: int
 ) -> tuple[Warning, ...]:
     """What to change if the decomposition is trivial."""
-    if getattr(model, "solver", "admm") == "altproj":
+    solver = getattr(model, "solver", "admm")
+    if solver == "sampled":
+        # It has checked its result, and takes the rank and the noise from the data.
+        return ()
+    if solver == "altproj":
         if not ((density == 0 and rank > 0) or rank == short > 1):
             return ()
         advice = (
