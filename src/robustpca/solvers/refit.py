@@ -19,6 +19,8 @@ from robustpca.engine.blocks import slices
 from robustpca.engine.linalg import Array
 from robustpca.engine.svt import TILE_ROWS, LowRank, lanes
 from robustpca.engine.threads import ThreadPool
+from robustpca.parts.entry_losses import HuberNorm
+from robustpca.solvers.new_rows import RowProblem
 
 # Passes of the refit at most; it ends when a pass moves the low-rank part by less than this share
 # of its statistical error.
@@ -29,10 +31,10 @@ NEARLY = 1e-2
 LEAST_NOISE = 0.1
 # Leverages count as at most this, so that no residual is divided by zero.
 MOST_LEVERAGE = 0.9
-# Huber's loss is linear from here on, in standard deviations of the noise.
-HUBER = 1.345
-# Halvings of the bound in Huber's fit: enough for errors of a billion standard deviations.
-HUBER_PASSES = 30
+# Huber's loss is linear from here on, in standard deviations of the noise; its fit is only a start.
+HUBER, HUBER_TOL = 1.345, 1e-3
+# How often the flags of a row may change at most.
+MAX_REJECTIONS = 10
 # Standard deviations of a Gaussian per median absolute value.
 PER_MEDIAN = 1.4826
 # Entries of which a first estimate of the noise is made.
@@ -65,11 +67,25 @@ class RobustRows:
     cut: float
 
     def solve(self, X: Array) -> tuple[Array, Array]:
-        """Scores of rows, and which of their entries are wrong; NaN entries are missing."""
+        """Scores of rows, and which of their entries are wrong; NaN entries are missing.
+
+        Huber's loss gives first scores, whatever the size of the errors. Entries that are then
+        too far off are left out, until these are the same as before.
+        """
+        X = ((X - self.mean) / self.noise).astype(np.float64, copy=False)
+        codes = self.huber.solve(X, tol=HUBER_TOL)
         with ThreadPool() as pool:
-            parts = pool.map(lambda place: self._tile(X[place]), slices(len(X), TILE_ROWS))
-        codes, flags = zip(*parts, strict=True)
-        return np.concatenate(codes), np.concatenate(flags)
+            places = slices(len(X), TILE_ROWS)
+            flags = pool.map(lambda place: self._reject(X[place], codes[place]), places)
+        return codes, np.concatenate(flags)
+
+    @cached_property
+    def huber(self) -> RowProblem:
+        """The fit of a row with Huber's loss."""
+        rank = len(self.basis)
+        loss = HuberNorm(HUBER, HUBER)
+        ridge, zero = np.diag(self.deviations**-2), np.zeros(rank)
+        return RowProblem(np.zeros_like(self.mean), self.basis, ridge, zero, loss, 1.0)
 
     def low_rank(self, codes: Array) -> Array:
         """Rows that have these scores."""
@@ -80,34 +96,21 @@ class RobustRows:
         """Share of each entry of a row in its own fit, if no entry is left out."""
         return np.sum(self.basis**2, axis=0)
 
-    def _tile(self, X: Array) -> tuple[Array, Array]:
-        X = (X - self.mean) / self.noise
+    def _reject(self, X: Array, codes: Array) -> Array:
+        """Flags of some rows, whose scores are improved in place."""
         missing = np.isnan(X)
         X = np.where(missing, 0.0, X)
-        codes = self._huber(X, missing)
         flags = self._flags(X, missing, codes, np.zeros_like(missing))
         rows = np.arange(len(X))
         # Each row ends when its own flags no longer change.
-        for _ in range(10):
+        for _ in range(MAX_REJECTIONS):
             x, lost, found = X[rows], missing[rows], flags[rows]
             codes[rows] = self._least_squares(x, ~(lost | found), codes[rows])
             flags[rows] = self._flags(x, lost, codes[rows], found)
             rows = rows[(flags[rows] != found).any(axis=1)]
             if not len(rows):
                 break
-        return codes, flags
-
-    def _huber(self, X: Array, missing: Array) -> Array:
-        """Scores that minimise Huber's loss: residuals are clipped and the row is fitted again."""
-        shrinkage = 1 / (1 + self.deviations**-2)
-        bound = np.abs(X).max(axis=1, keepdims=True)
-        codes = np.zeros((len(X), len(self.basis)))
-        for _ in range(HUBER_PASSES):
-            errors = np.where(missing, 0.0, X - codes @ self.basis)
-            codes = (codes + np.clip(errors, -bound, bound) @ self.basis.T) * shrinkage
-            # From above, so that gross errors have less and less influence.
-            bound = np.maximum(bound / 2, HUBER)
-        return codes
+        return flags
 
     def _least_squares(self, X: Array, used: Array, codes: Array) -> Array:
         """Scores that fit the used entries, by conjugate gradients."""
