@@ -5,6 +5,7 @@ RPCA and RPCAG minimise a nuclear norm by `solvers.splitting.split`, RPCA also b
 the smoothness on two graphs by `solvers.graph_descent.fista`.
 """
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -119,8 +120,7 @@ class RPCA(LowRankModel):
     debias : bool, default=True
         Whether to fit the low-rank part again, by least squares, to the entries that are not
         flagged, if there is noise: without the bias of the nuclear norm, and of the rank that
-        the noise allows for. ``sparse_`` then holds the errors of the flagged entries. The
-        solver 'sampled' needs no refit and gets none.
+        the noise allows for. ``sparse_`` then holds the errors of the flagged entries.
     flag_rate : float, default=0.001
         Share of the entries without an error that may be flagged in ``entry_flags_``.
     tol : float, default=1e-6
@@ -265,33 +265,9 @@ class RPCA(LowRankModel):
         X = observed(rows, axes=(1, 0))
         units = _units(X, self)
         data = units.remove(X)
-        if self.solver == "sampled":
-            loss, noise, result, warnings = self._sampled(rows, data)
-            return _pursuit_fit(self, rows, X, units, loss, noise, result, warnings=warnings)
-        loss, noise = pursuit_loss(data, self.sparsity, self.noise)
-        result = self._parts(self.solver, rows, data, loss, noise)
-        if noise == 0 or not self.debias:
-            return _pursuit_fit(self, rows, X, units, loss, noise, result)
-        shrinkage = 0.0 if self.solver == "altproj" else loss.threshold / loss.weight
-        center = bool(units.shift.any())
-        found = refit(data, result.low_rank, shrinkage, self.flag_rate, center=center)
-        decomposition = RefittedDecomposition.of(found, X, units, result.start())
-        density = float(np.count_nonzero(decomposition.flags) / np.count_nonzero(~np.isnan(X)))
-        left, right = rescaled(decomposition.codes, found.basis, found.noise)
-        attributes = {"loss_": loss, "sparsity_": loss.weight}
-        return _decomposed(
-            self,
-            rows,
-            X,
-            decomposition,
-            left,
-            right,
-            units.restore(found.mean),
-            density,
-            noise,
-            result,
-            attributes,
-        )
+        solver, loss, noise, result, told = self._pursued(rows, data)
+        fit = self._fit_of(rows, X, units, data, solver, loss, noise, result)
+        return replace(fit, warnings=(*told, *fit.warnings))
 
     def _parts(self, solver: str, rows: Rows, data: Array, loss: EntryLoss, noise: float) -> Split:
         """Both parts by one of the solvers that look at all entries."""
@@ -315,37 +291,69 @@ class RPCA(LowRankModel):
             multipliers=self.warm_start,
         )
 
-    def _sampled(
+    def _pursued(
         self, rows: Rows, data: Array
-    ) -> tuple[EntryLoss, float, Split, tuple[Warning, ...]]:
-        """Both parts from samples, or by other solvers if these cannot be trusted.
-
-        Returns the loss of the entries, the noise, both parts and warnings.
-        """
-        rank = self._rank(rows) if isinstance(self.n_components, Integral) else None
+    ) -> tuple[str, EntryLoss, float, Split, tuple[Warning, ...]]:
+        """Solver that was used, loss, noise, both parts, and what the user should be told."""
+        if self.solver != "sampled":
+            loss, noise = pursuit_loss(data, self.sparsity, self.noise)
+            return self.solver, loss, noise, self._parts(self.solver, rows, data, loss, noise), ()
+        known = self.n_components is not None and not isinstance(self.n_components, float)
+        rank = self._rank(rows) if known else None
         least = 0.0 if self.noise == "auto" else float(self.noise)
         result, check = sampled_pursuit(
             data, rank, noise=least, tol=self.tol, callback=reporter(self)
         )
-        loss, noise = pursuit_loss(data, self.sparsity, max(check.noise, least))
-        warnings: tuple[Warning, ...] = ()
-        if check.doubts:
-            doubts, solver = check.doubts, "admm"
-            loss, noise = pursuit_loss(data, self.sparsity, self.noise)
-            if rank is not None:
-                result = self._parts("altproj", rows, data, loss, noise)
-                solver = "altproj"
-                if Check.of(data, result.low_rank, self.tol, seed=3).doubts:
-                    solver = "admm"
-            if solver == "admm":
-                result = self._parts("admm", rows, data, loss, noise)
-            warnings = (
-                UserWarning(
-                    f"RPCA: solver='sampled' found no low-rank part to be trusted: {doubts}. "
-                    f"solver={solver!r} was used instead; set it to save the attempt."
-                ),
-            )
-        return loss, noise, result, warnings
+        if not check.doubts:
+            loss, noise = pursuit_loss(data, self.sparsity, max(check.noise, least))
+            return self.solver, loss, noise, result, ()
+        loss, noise = pursuit_loss(data, self.sparsity, self.noise)
+        solver = "altproj"
+        if rank is not None:
+            result = self._parts(solver, rows, data, loss, noise)
+        if rank is None or Check.of(data, result.low_rank, self.tol, seed=3).doubts:
+            solver = "admm"
+            result = self._parts(solver, rows, data, loss, noise)
+        told = UserWarning(
+            f"RPCA: solver='sampled' found no low-rank part to be trusted: {check.doubts}. "
+            f"solver={solver!r} was used instead; set it to save the attempt."
+        )
+        return solver, loss, noise, result, (told,)
+
+    def _fit_of(
+        self,
+        rows: Rows,
+        X: Array,
+        units: Units,
+        data: Array,
+        solver: str,
+        loss: EntryLoss,
+        noise: float,
+        result: Split,
+    ) -> Fit:
+        """The fit that follows from both parts, or from the low-rank part fitted again."""
+        if noise == 0 or not self.debias:
+            return _pursuit_fit(self, rows, X, units, loss, noise, result)
+        shrinkage = loss.threshold / loss.weight if solver in ("admm", "ialm") else 0.0
+        center = bool(units.shift.any())
+        found = refit(data, result.low_rank, shrinkage, self.flag_rate, center=center)
+        decomposition = RefittedDecomposition.of(found, X, units, result.start())
+        density = float(np.count_nonzero(decomposition.flags) / np.count_nonzero(~np.isnan(X)))
+        left, right = rescaled(decomposition.codes, found.basis, found.noise)
+        attributes = {"loss_": loss, "sparsity_": loss.weight}
+        return _decomposed(
+            self,
+            rows,
+            X,
+            decomposition,
+            left,
+            right,
+            units.restore(found.mean),
+            density,
+            noise,
+            result,
+            attributes,
+        )
 
 
 class RPCAG(LowRankModel):
@@ -821,7 +829,6 @@ def _pursuit_fit(
     graph: TrainingGraph | None = None,
     smoothness: float = 0.0,
     attributes: dict[str, Any] | None = None,
-    warnings: tuple[Warning, ...] = (),
 ) -> Fit:
     """The fit that follows from both parts of the convex problem."""
     found = result.low_rank.astype(np.float64)
@@ -870,7 +877,6 @@ def _pursuit_fit(
         noise,
         result,
         {"loss_": loss, "sparsity_": loss.weight, **(attributes or {})},
-        warnings,
     )
 
 
@@ -886,7 +892,6 @@ def _decomposed(
     noise: float,
     result: Split,
     attributes: dict[str, Any],
-    warnings: tuple[Warning, ...] = (),
 ) -> Fit:
     """The fit of a decomposition whose low-rank part is ``left @ right`` in its units.
 
@@ -916,7 +921,6 @@ def _decomposed(
         subspace=model._subspace(rows, X, decomposition, mean + offset, values, axes, n_directions),
         ending=result,
         warnings=(
-            *warnings,
             *_units_advice(model, X),
             *_pursuit_advice(model, rank, density, noise, attributes["sparsity_"], min(X.shape)),
             *unconverged(model, result),

@@ -5,8 +5,9 @@ end, by the splitting of the fit. Each row has its own iterations and stopping r
 same scores whatever other rows come with it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,20 @@ class RowProblem:
         return np.concatenate(parts) @ rotation.T if parts else np.zeros((0, len(self.basis)))
 
 
+def tile_solver(
+    basis: Array, ridge: Array, loss: EntryLoss, tol: float = 1e-8
+) -> Callable[[Array], Array]:
+    """What finds the scores of a tile of rows about zero, for a ridge that is diagonal."""
+    nothing = np.zeros(basis.shape[1]), np.zeros(len(basis))
+    problem = RowProblem(nothing[0], basis, np.diag(ridge), nothing[1], loss, 1.0)
+    return partial(_about_zero, _Rows(problem, np.ascontiguousarray(basis), tol, 2000), ridge)
+
+
+def _about_zero(solver: "_Rows", ridge: Array, X: Array) -> Array:
+    shape = (len(X), len(ridge))
+    return solver.run(X, np.zeros(shape) + ridge, np.zeros(shape))
+
+
 @dataclass(frozen=True)
 class _Rows:
     """A row problem in coordinates in which its ridge is diagonal."""
@@ -102,7 +117,7 @@ class _Rows:
         codes, solved = np.zeros(linear.shape), np.zeros(len(X), bool)
         if len(self.basis) <= NEWTON_RANK:
             start = 0.0
-            if self.sample is not None:
+            if self.sample is not None and self.problem.loss.threshold < np.inf:
                 # The same problem for some of the features: a start that is nearly right.
                 share, some = len(self.sample) / X.shape[1], (X[:, self.sample], self.sample)
                 self._newton(*some, share * curves, share * linear, codes, start, solved)

@@ -18,9 +18,9 @@ from scipy import stats
 from robustpca.engine.blocks import slices
 from robustpca.engine.linalg import Array
 from robustpca.engine.svt import TILE_ROWS, LowRank, lanes
-from robustpca.engine.threads import ThreadPool
-from robustpca.parts.entry_losses import HuberNorm
-from robustpca.solvers.new_rows import RowProblem
+from robustpca.engine.threads import ThreadPool, compiled
+from robustpca.parts.entry_losses import HuberNorm, SquaredNorm
+from robustpca.solvers.new_rows import NEWTON_RANK, tile_solver
 
 # Passes of the refit at most; it ends when a pass moves the low-rank part by less than this share
 # of its statistical error.
@@ -72,20 +72,10 @@ class RobustRows:
         Huber's loss gives first scores, whatever the size of the errors. Entries that are then
         too far off are left out, until these are the same as before.
         """
-        X = ((X - self.mean) / self.noise).astype(np.float64, copy=False)
-        codes = self.huber.solve(X, tol=HUBER_TOL)
         with ThreadPool() as pool:
-            places = slices(len(X), TILE_ROWS)
-            flags = pool.map(lambda place: self._reject(X[place], codes[place]), places)
-        return codes, np.concatenate(flags)
-
-    @cached_property
-    def huber(self) -> RowProblem:
-        """The fit of a row with Huber's loss."""
-        rank = len(self.basis)
-        loss = HuberNorm(HUBER, HUBER)
-        ridge, zero = np.diag(self.deviations**-2), np.zeros(rank)
-        return RowProblem(np.zeros_like(self.mean), self.basis, ridge, zero, loss, 1.0)
+            parts = pool.map(lambda place: self._tile(X[place]), slices(len(X), TILE_ROWS))
+        codes, flags = zip(*parts, strict=True)
+        return np.concatenate(codes), np.concatenate(flags)
 
     def low_rank(self, codes: Array) -> Array:
         """Rows that have these scores."""
@@ -96,32 +86,48 @@ class RobustRows:
         """Share of each entry of a row in its own fit, if no entry is left out."""
         return np.sum(self.basis**2, axis=0)
 
-    def _reject(self, X: Array, codes: Array) -> Array:
-        """Flags of some rows, whose scores are improved in place."""
-        missing = np.isnan(X)
-        X = np.where(missing, 0.0, X)
-        flags = self._flags(X, missing, codes, np.zeros_like(missing))
-        rows = np.arange(len(X))
+    @cached_property
+    def _solvers(self) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+        """Scores by Huber's loss and by least squares, where NaN entries are left out."""
+        ridge = self.deviations**-2
+        huber = tile_solver(self.basis, ridge, HuberNorm(HUBER, HUBER), HUBER_TOL)
+        return huber, tile_solver(self.basis, ridge, SquaredNorm())
+
+    def _tile(self, X: Array) -> tuple[Array, Array]:
+        X = np.ascontiguousarray((X - self.mean) / self.noise, np.float64)
+        few = len(self.basis) <= NEWTON_RANK
+        huber, least_squares = self._solvers
+        codes, flags, rows = huber(X), np.zeros(X.shape, bool), np.arange(len(X))
+        self._mark(X, codes, flags)
         # Each row ends when its own flags no longer change.
         for _ in range(MAX_REJECTIONS):
-            x, lost, found = X[rows], missing[rows], flags[rows]
-            codes[rows] = self._least_squares(x, ~(lost | found), codes[rows])
-            flags[rows] = self._flags(x, lost, codes[rows], found)
-            rows = rows[(flags[rows] != found).any(axis=1)]
+            found = flags[rows]
+            used = np.where(found, np.nan, X[rows])
+            fitted = least_squares(used) if few else self._least_squares(used, codes[rows])
+            changed = self._mark(X[rows], fitted, found)
+            codes[rows], flags[rows] = fitted, found
+            rows = rows[changed]
             if not len(rows):
                 break
-        return flags
+        return codes, flags
 
-    def _least_squares(self, X: Array, used: Array, codes: Array) -> Array:
-        """Scores that fit the used entries, by conjugate gradients."""
-        ridge = self.deviations**-2
+    def _mark(self, X: Array, codes: Array, flags: Array) -> Array:
+        """Flag anew entries whose residual is too large; return which rows have other flags."""
+        changed, numbers = np.zeros(len(X), bool), (self.cut**2, MOST_LEVERAGE)
+        compiled(mark_rows)(X, codes @ self.basis, self.leverages, *numbers, flags, changed)
+        return changed
+
+    def _least_squares(self, X: Array, codes: Array) -> Array:
+        """Scores that fit the entries that are not NaN, by conjugate gradients."""
+        ridge, used = self.deviations**-2, ~np.isnan(X)
+        X = np.where(used, X, 0.0)
 
         def normal(codes: Array) -> Array:
             return ((codes @ self.basis) * used) @ self.basis.T + ridge * codes
 
-        residual = (X * used) @ self.basis.T - normal(codes)
+        residual = X @ self.basis.T - normal(codes)
         direction, square = residual, np.sum(residual**2, axis=1)
-        goal = 1e-20 * np.sum(X**2 * used, axis=1) + TINY
+        goal = 1e-20 * np.sum(X**2, axis=1) + TINY
         for _ in range(2 * len(self.basis) + 10):
             # A row that has reached its goal stays as it is, whatever the others do.
             going = square > goal
@@ -136,14 +142,33 @@ class RobustRows:
             square = following
         return codes
 
-    def _flags(self, X: Array, missing: Array, codes: Array, flags: Array) -> Array:
-        """Entries whose residual is too large, given those that the scores were fitted without."""
-        shares = 1 - (missing | flags).mean(axis=1, keepdims=True)
-        leverages = np.minimum(self.leverages / np.maximum(shares, TINY), MOST_LEVERAGE)
-        # A fit comes nearer to the entries that it uses, and less near to the others.
-        factor = np.sqrt(1 - leverages)
-        errors = np.abs(X - codes @ self.basis)
-        return ~missing & (np.where(flags, errors * factor, errors / factor) > self.cut)
+
+def mark_rows(
+    X: Array,
+    low_rank: Array,
+    leverages: Array,
+    cut: float,
+    most: float,
+    flags: Array,
+    changed: Array,
+) -> None:
+    """Kernel: flag entries whose squared residual is above ``cut``, given those left out so far.
+
+    A fit comes nearer to the entries that it uses, and less near to those it was made without.
+    """
+    for i in range(X.shape[0]):
+        n_used = 0.0
+        for j in range(X.shape[1]):
+            n_used += 1.0 if X[i, j] == X[i, j] and not flags[i, j] else 0.0
+        share = max(n_used / X.shape[1], 1e-300)
+        differ = False
+        for j in range(X.shape[1]):
+            room = 1.0 - min(leverages[j] / share, most)
+            square = (X[i, j] - low_rank[i, j]) ** 2
+            flag = square * room > cut if flags[i, j] else square > cut * room
+            differ |= flag != flags[i, j]
+            flags[i, j] = flag
+        changed[i] = differ
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,12 @@ def newton_rows(
                 y[a] = s * system[a, a]
             for a in range(k):
                 y[a] += z[a]
+            if threshold == np.inf:
+                # A quadratic has no states: the first minimum is the last.
+                for a in range(k):
+                    z[a] = y[a]
+                done = True
+                break
             for j in range(d):
                 fresh[j] = r[j]
             for a in range(k):
