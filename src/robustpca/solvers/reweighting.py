@@ -19,7 +19,12 @@ from robustpca.parts.weightings import Weighted, Weighting
 
 
 class Model(Protocol):
-    """Something that can be fitted to weighted samples by least squares."""
+    """Something that can be fitted to weighted samples by least squares.
+
+    It is ``exact`` if the last expansion left nothing to gain for its weights.
+    """
+
+    exact: bool
 
     def residuals(self) -> Array:
         """Squared residual of every sample under the present parameters."""
@@ -84,7 +89,7 @@ def reweight(
     residuals = model.residuals()
     step, weights = weigh(residuals)
     fitted_with, history = weights, [step.objective]
-    anchor, expanded, verified, patience = step, False, None, EARLY
+    anchor, after, expanded, verified, patience = step, step, False, None, EARLY
     change, converged, iteration = np.inf, False, 0
     while iteration < max_iter and not converged:
         iteration += 1
@@ -93,6 +98,7 @@ def reweight(
         residuals = model.residuals()
         previous = step
         step, weights = weigh(residuals)
+        after = step if anchor is previous else after
         history.append(step.objective)
         change = _change(previous, step, weighting.monotone)
         callback(Progress(iteration, step.objective, change, n_active=step.n_active))
@@ -105,6 +111,8 @@ def reweight(
             continue
         # Weights may stand still while the subspace is poor; an objective does not.
         known_good = weighting.monotone and expanded and since <= tol
+        # What passes gain after an exact expansion is more than another expansion would.
+        known_good |= weighting.monotone and model.exact and _change(after, step, True) <= tol
         if verified is not None:
             known_good |= abs(_change(verified, step, weighting.monotone)) <= 100 * tol
         # The same tolerance for a sum of squares as for an objective that has been frozen.
