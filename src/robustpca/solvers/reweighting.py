@@ -13,9 +13,12 @@ import numpy as np
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.rows import Rows
-from robustpca.parts.losses import Loss
+from robustpca.parts.losses import L21Loss, Loss
 from robustpca.parts.starts import trusted_half
-from robustpca.parts.weightings import Weighted, Weighting
+from robustpca.parts.weightings import Uniform, Weighted, Weighting
+
+# The sum of distances need not fall further for a rule about them.
+SETTLED = 1e-2
 
 
 class Model(Protocol):
@@ -55,7 +58,7 @@ class Reweighting:
 
 
 # A view is expanded once a pass brings less than this share of all since the last expansion.
-EARLY = 0.2
+EARLY = 0.05
 
 
 def reweight(
@@ -112,7 +115,8 @@ def reweight(
         # Weights may stand still while the subspace is poor; an objective does not.
         known_good = weighting.monotone and expanded and since <= tol
         # What passes gain after an exact expansion is more than another expansion would.
-        known_good |= weighting.monotone and model.exact and _change(after, step, True) <= tol
+        if weighting.monotone and expanded and model.exact:
+            known_good |= _change(after, step, True) <= tol
         if verified is not None:
             known_good |= abs(_change(verified, step, weighting.monotone)) <= 100 * tol
         # The same tolerance for a sum of squares as for an objective that has been frozen.
@@ -220,6 +224,9 @@ def reweighted_subspace(
             model.refine(weights)
     if share is not None:
         model.n_components = model.rank_for(share)
+    if loss.by_distances:
+        distances = L21Loss().tuned(model.residuals(), model.floor)
+        reweight(model, distances, Uniform(), tol=SETTLED, max_iter=max_iter)
     loss = loss.tuned(model.residuals(), model.floor)
 
     def run() -> Reweighting:
