@@ -161,7 +161,8 @@ def test_rpcag_reaches_the_optimum(seed, normalized):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_frpcag_reaches_the_optimum(seed, loss, standardize):
     X = small(seed)
-    model = FRPCAG(sample_smoothness=0.7, n_neighbors=3, loss=loss, standardize=standardize).fit(X)
+    settings = {"n_neighbors": 3, "loss": loss, "standardize": standardize}
+    model = FRPCAG(sample_smoothness=0.7, feature_smoothness=1.0, **settings).fit(X)
     Z, U = standardized(X, model)
     least, scale = Least(Z), np.sqrt(np.nanmean(Z**2))
     Phi, Psi = laplacian(model.sample_graph_), laplacian(model.feature_graph_)
@@ -375,8 +376,10 @@ def test_transposed_data_have_transposed_parts(noise):
 @full_rank_is_fine
 def test_frpcag_of_transposed_data_with_swapped_graphs_is_the_transpose():
     X = planted(0, 60, 40, noise=0.1)[0]
-    model = FRPCAG(sample_smoothness=0.5, standardize=False, tol=1e-9).fit(X)
+    settings = {"sample_smoothness": 0.5, "feature_smoothness": 1.0, "standardize": False}
+    model = FRPCAG(**settings, tol=1e-9).fit(X)
     turned = FRPCAG(
+        sample_smoothness=1.0,
         feature_smoothness=0.5,
         sample_graph=model.feature_graph_,
         feature_graph=model.sample_graph_,
@@ -497,11 +500,16 @@ def test_a_low_rank_part_of_full_rank_names_the_parameters():
     with pytest.warns(UserWarning, match=r"RPCA: .*full rank 6. Lower sparsity=0\.4.*noise='auto'"):
         rpca(sparsity=0.4).fit(X)
     with pytest.warns(UserWarning, match=r"full rank 6. Raise sample_smoothness=0\.1 or feature_"):
-        FRPCAG(sample_smoothness=0.1).fit(X)
+        FRPCAG(sample_smoothness=0.1, feature_smoothness=1.0).fit(X)
 
 
 @pytest.mark.parametrize(
-    "model", [rpca(sparsity=9.0), rpcag(sparsity=900.0), FRPCAG(sample_smoothness=0.01)]
+    "model",
+    [
+        rpca(sparsity=9.0),
+        rpcag(sparsity=900.0),
+        FRPCAG(sample_smoothness=0.01, feature_smoothness=1.0),
+    ],
 )
 def test_warnings_point_at_the_line_that_called_fit(model):
     with pytest.warns(UserWarning, match="is the data|full rank") as caught:
@@ -724,7 +732,7 @@ def test_frpcag_flags_every_row_with_gross_errors_and_few_others():
     rng = np.random.default_rng(5)
     X = rng.uniform(-1, 1, size=(150, 3)) @ rng.normal(size=(3, 40))
     X[:15, :4] += 8 * rng.choice([-1, 1], size=(15, 4))
-    flags = FRPCAG().fit(X).predict(X)
+    flags = FRPCAG(sample_smoothness=1.0, feature_smoothness=1.0).fit(X).predict(X)
     assert (flags[:15] == -1).all()
     assert np.mean(flags[15:] == -1) < 0.1
 
@@ -733,7 +741,10 @@ WARM = {
     "RPCA": (rpca(tol=1e-7, max_iter=5000), {"sparsity": 0.1}),
     "noise": (rpca(noise=0.1, tol=1e-7, max_iter=5000), {"sparsity": 0.1}),
     "RPCAG": (rpcag(smoothness=0.3, tol=1e-7, max_iter=5000), {"smoothness": 0.32}),
-    "FRPCAG": (FRPCAG(tol=1e-8, max_iter=5000), {"sample_smoothness": 1.1}),
+    "FRPCAG": (
+        FRPCAG(sample_smoothness=1.0, feature_smoothness=1.0, tol=1e-8, max_iter=5000),
+        {"sample_smoothness": 1.1},
+    ),
 }
 
 
@@ -793,7 +804,7 @@ def test_integers_are_decomposed():
 @pytest.mark.parametrize("n_components", [None, 3, 0.9])
 def test_the_sampled_solver_finds_rank_and_noise(n_components):
     X, L, S = planted(0, 400, 350, 5, noise=0.1, missing=0.05)
-    model = RPCA(n_components, solver="sampled").fit(X)
+    model = rpca(n_components, solver="sampled").fit(X)
     assert model.rank_ == 5
     assert model.n_components_ == {None: 5, 3: 3}.get(n_components, model.n_components_)
     assert model.noise_ == pytest.approx(0.1, rel=0.15)
@@ -806,11 +817,11 @@ def test_the_sampled_solver_finds_rank_and_noise(n_components):
 def test_the_sampled_solver_says_when_another_one_takes_over():
     X, L, _ = planted(0, 300, 200, 60)
     with pytest.warns(UserWarning, match=r"solver='sampled' found no .*: .* solver='admm' was"):
-        model = RPCA(2, solver="sampled").fit(X)
-    np.testing.assert_allclose(model.low_rank_, RPCA(2).fit(X).low_rank_, atol=1e-8)
+        model = rpca(2, solver="sampled").fit(X)
+    np.testing.assert_allclose(model.low_rank_, rpca(2).fit(X).low_rank_, atol=1e-8)
     # A few rows that sampling is bound to miss.
     X, L, _ = planted(0, 2000, 60, 2, corrupted=0.02)
     L[:3] += 40 * np.random.default_rng(1).normal(size=60)
     X[:3] = L[:3]
-    model = RPCA(3, solver="sampled").fit(X)
+    model = rpca(3, solver="sampled").fit(X)
     assert (model.predict(X[:3]) == -1).all()

@@ -83,6 +83,7 @@ def test_default_weights_surround_the_automatic_one():
     np.testing.assert_allclose(path.values / middle, 2.0 ** np.arange(-2, 2.5, 0.5), rtol=0.05)
 
 
+@pytest.mark.filterwarnings("ignore:FRPCAG. sparse_ is all zero")
 def test_the_best_smoothness_is_nearly_the_best_for_the_truth():
     X, truth = images()
     model = FRPCAG(standardize=False, feature_graph=grid_graph((12, 12)))

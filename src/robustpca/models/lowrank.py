@@ -41,6 +41,7 @@ from robustpca.solvers.graph_descent import fista
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph
 from robustpca.solvers.refit import ResidualFlags, refit
 from robustpca.solvers.sampled import Check, sampled_pursuit
+from robustpca.solvers.smoothness import descent_smoothness, pursuit_smoothness
 from robustpca.solvers.splitting import (
     Balanced,
     GraphSmoothness,
@@ -68,6 +69,7 @@ GRAPH_CONSTRAINTS: dict[str, Any] = {
     "n_neighbors": [Interval(Integral, 1, None, closed="left")],
     "normalized": ["boolean"],
 }
+SMOOTHNESS_CONSTRAINT = [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")]
 
 
 class RPCA(LowRankModel):
@@ -369,9 +371,10 @@ class RPCAG(LowRankModel):
     n_components : int, float, 'auto' or None, default=None
         Dimension of the subspace: a number, a share of the variance of the low-rank part, 'auto'
         to find it by predicting held-out entries of the data, or None for its rank.
-    smoothness : float, default=1.0
+    smoothness : float or 'auto', default='auto'
         Weight of the graph, for data in units of their root mean square entry: raise it to make
-        neighbours more alike.
+        neighbours more alike. 'auto' spoils some entries and takes the weight with which they
+        are mended best while the others stay; it is 0, as in `RPCA`, where no weight does better.
     sparsity : float or 'auto', default='auto'
         Weight of the sparse part: raise it for fewer entries in ``sparse_`` and a higher rank,
         lower it for the contrary. 'auto' is one over the square root of the number of observed
@@ -490,7 +493,7 @@ class RPCAG(LowRankModel):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PURSUIT_CONSTRAINTS,
         **GRAPH_CONSTRAINTS,
-        "smoothness": [Interval(Real, 0, None, closed="left")],
+        "smoothness": SMOOTHNESS_CONSTRAINT,
         "graph": ["array-like", "sparse matrix", None],
     }
 
@@ -498,7 +501,7 @@ class RPCAG(LowRankModel):
         self,
         n_components: int | float | str | None = None,
         *,
-        smoothness: float = 1.0,
+        smoothness: float | str = "auto",
         sparsity: float | str = "auto",
         noise: float | str = "auto",
         graph: Any = None,
@@ -538,16 +541,22 @@ class RPCAG(LowRankModel):
         units = _units(X, self)
         data = units.remove(X)
         size = observed_scale(data)
-        weight = self.smoothness / size if size > 0 else 0.0
         graph = adjacency_of(self.graph, data, self.n_neighbors)
         matrix = laplacian(graph, normalized=self.normalized)
-        smoothness, training = None, None
+        if self.smoothness == "auto":
+            # The noise is that beside the nuclear norm: a graph hardly changes it.
+            loss, noise = pursuit_loss(data, self.sparsity, self.noise)
+            weight = pursuit_smoothness(data, loss, matrix, size)
+            smoothness = GraphSmoothness.of(matrix, weight) if weight > 0 else None
+        else:
+            weight = float(self.smoothness) / size if size > 0 else 0.0
+            smoothness = GraphSmoothness.of(matrix, weight) if weight > 0 else None
+            loss, noise = pursuit_loss(data, self.sparsity, self.noise, smoothness)
+        training = None
         if weight > 0:
-            smoothness = GraphSmoothness.of(matrix, weight)
             # A copy, since the user may change the array afterwards.
             stored = data.copy() if data is X else data
             training = TrainingGraph(stored, graph, matrix, self.n_neighbors, self.normalized)
-        loss, noise = pursuit_loss(data, self.sparsity, self.noise, smoothness)
         result = split(
             data,
             loss,
@@ -578,10 +587,12 @@ class FRPCAG(LowRankModel):
     n_components : int, float, 'auto' or None, default=None
         Dimension of the subspace: a number, a share of the variance of the low-rank part, 'auto'
         to find it by predicting held-out entries of the data, or None for its rank.
-    sample_smoothness : float, default=1.0
+    sample_smoothness : float or 'auto', default='auto'
         Weight of the graph of the samples, for data in units of their root mean square entry,
         which is one after standardisation: raise it to make neighbouring samples more alike.
-    feature_smoothness : float, default=1.0
+        'auto' spoils some entries and takes the weights with which they are mended best while
+        the others stay.
+    feature_smoothness : float or 'auto', default='auto'
         The same for the graph of the features.
     loss : str or EntryLoss, default='l1'
         Loss of the residual entries: a name in `robustpca.parts.ENTRY_LOSSES`, or such an object
@@ -683,8 +694,8 @@ class FRPCAG(LowRankModel):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **LowRankModel._parameter_constraints,
         **GRAPH_CONSTRAINTS,
-        "sample_smoothness": [Interval(Real, 0, None, closed="left")],
-        "feature_smoothness": [Interval(Real, 0, None, closed="left")],
+        "sample_smoothness": SMOOTHNESS_CONSTRAINT,
+        "feature_smoothness": SMOOTHNESS_CONSTRAINT,
         "loss": [StrOptions(set(ENTRY_LOSSES)), EntryLoss],
         "standardize": ["boolean"],
         "sample_graph": ["array-like", "sparse matrix", None],
@@ -695,8 +706,8 @@ class FRPCAG(LowRankModel):
         self,
         n_components: int | float | str | None = None,
         *,
-        sample_smoothness: float = 1.0,
-        feature_smoothness: float = 1.0,
+        sample_smoothness: float | str = "auto",
+        feature_smoothness: float | str = "auto",
         loss: Any = "l1",
         standardize: bool = True,
         sample_graph: Any = None,
@@ -736,15 +747,20 @@ class FRPCAG(LowRankModel):
         data = (X - shift) / scale if self.standardize else X
         unit = observed_scale(data) or 1.0
         loss: EntryLoss = named(self.loss, ENTRY_LOSSES, "loss").scaled(unit)
-        # The graphs weigh squares: in other units, a loss of degree one needs other weights.
-        factor = unit ** (loss.degree - 2)
-        sample_smoothness = factor * self.sample_smoothness
-        feature_smoothness = factor * self.feature_smoothness
         sample_graph = adjacency_of(self.sample_graph, data, self.n_neighbors)
         feature_graph = adjacency_of(self.feature_graph, data.T, self.n_neighbors, "features")
         samples = laplacian(sample_graph, normalized=self.normalized)
         features = laplacian(feature_graph, normalized=self.normalized)
-        feature_norm = eigenvalue_bound(features)
+        sample_norm, feature_norm = eigenvalue_bound(samples), eigenvalue_bound(features)
+        sample_smoothness, feature_smoothness = descent_smoothness(
+            data,
+            loss,
+            (samples, features),
+            (sample_norm, feature_norm),
+            (self.sample_smoothness, self.feature_smoothness),
+            unit,
+            scale,
+        )
         result = fista(
             data,
             loss,
@@ -752,7 +768,7 @@ class FRPCAG(LowRankModel):
             sample_smoothness,
             features,
             feature_smoothness,
-            sample_norm=eigenvalue_bound(samples),
+            sample_norm=sample_norm,
             feature_norm=feature_norm,
             start=self._start(X.shape),
             tol=self.tol,
@@ -803,6 +819,8 @@ class FRPCAG(LowRankModel):
         elif rank == min(decomposition.smooth.shape) > 1:
             found = f"low_rank_ has full rank {rank}"
         else:
+            return ()
+        if "auto" in (self.sample_smoothness, self.feature_smoothness):
             return ()
         return (
             UserWarning(

@@ -377,7 +377,8 @@ class R1PCA(ReweightedPCA):
         The function rho. Cauchy's forgets far samples fastest.
     cutoff : float or 'auto', default='auto'
         Residual norm beyond which a sample counts as far, for 'huber' and 'cauchy'; by default
-        the median at the start. Lower it to trust fewer samples.
+        the median: for 'huber' of the distances from the subspace that has about the least sum
+        of them, for 'cauchy' of those at the start. Lower it to trust fewer samples.
     center : str, default='mean'
         The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
         of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
@@ -664,8 +665,9 @@ class EPCA(ReweightedPCA):
         of the weighted variance; 'auto' to find it by predicting held-out entries, in spite of
         outlying rows and entries; None for the largest possible.
     sigma : float or 'auto', default='auto'
-        Residual norm at which the loss turns from quadratic to linear; by default the median at
-        the start. Lower it for more robustness (towards PCA-OM), raise it towards plain PCA.
+        Residual norm at which the loss turns from quadratic to linear; by default a quarter of
+        the median distance from the subspace that has about the least sum of distances. Lower it
+        for more robustness (towards PCA-OM), raise it towards plain PCA.
     max_weight : float, default=None
         Upper bound of each weight, in (1/n_samples, 1); 0.5 is advisable below 200 samples.
     gamma : float, default=1.0

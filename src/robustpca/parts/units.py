@@ -25,6 +25,8 @@ MANY_COLUMNS, NEIGHBOUR_CORRELATION = 50, 0.5
 FAR = 1e3
 # Data of other sizes are brought to size one, so that squares neither overflow nor vanish.
 USUAL_SIZES = 1e-8, 1e8
+# Spreads below this share of the largest entry are rounding error: such a column is constant.
+ROUNDING = 1e-10
 # Rows from which the rules are derived: at most, and at least.
 SAMPLED_ROWS, FEW_ROWS = 1000, 20
 
@@ -117,7 +119,8 @@ def unit_differences(X: Array) -> Differences:
     X = X[:, np.count_nonzero(~np.isnan(X), axis=0) > 1]
     low, median, high = np.nanpercentile(X, [5, 50, 95], axis=0)
     sizes = PER_RANGE * (high - low)
-    median, sizes = median[sizes > 0], sizes[sizes > 0]
+    genuine = sizes > ROUNDING * max(np.abs(high).max(), np.abs(low).max())
+    median, sizes = median[genuine], sizes[genuine]
     if len(sizes) < 2 or len(X) < FEW_ROWS:
         return Differences()
     typical = float(np.median(sizes))
@@ -131,7 +134,7 @@ def unit_differences(X: Array) -> Differences:
 
 
 def spreads(X: Array) -> Array:
-    """Robust standard deviation of each column; zero for a constant one.
+    """Robust standard deviation of each column; zero for one that is constant up to rounding.
 
     The median absolute deviation, or where it is zero since most entries are equal, the range of
     most entries, or the mean absolute deviation.
@@ -143,4 +146,5 @@ def spreads(X: Array) -> Array:
         low, high = np.nanpercentile(X, [5, 95], axis=0)
         found = np.where(found > 0, found, PER_RANGE * (high - low))
         found = np.where(found > 0, found, np.nanmean(sizes, axis=0))
-    return np.asarray(found)
+    genuine = found > ROUNDING * np.nanmax(np.abs(X), axis=0)
+    return np.where(genuine, found, 0.0)

@@ -88,11 +88,13 @@ class RowProblem:
         return np.concatenate(parts) @ rotation.T if parts else np.zeros((0, len(self.basis)))
 
 
-def tile_solver(basis: Array, ridge: Array, loss: EntryLoss) -> Callable[[Array], Array]:
+def tile_solver(
+    basis: Array, ridge: Array, loss: EntryLoss, tol: float = 1e-8
+) -> Callable[[Array], Array]:
     """What finds the scores of a tile of rows about zero, for a ridge that is diagonal."""
     nothing = np.zeros(basis.shape[1]), np.zeros(len(basis))
     problem = RowProblem(nothing[0], basis, np.diag(ridge), nothing[1], loss, 1.0)
-    return partial(_about_zero, _Rows(problem, np.ascontiguousarray(basis), 1e-8, 2000), ridge)
+    return partial(_about_zero, _Rows(problem, np.ascontiguousarray(basis), tol, 2000), ridge)
 
 
 def _about_zero(solver: "_Rows", ridge: Array, X: Array) -> Array:

@@ -31,10 +31,10 @@ NEARLY = 1e-2
 LEAST_NOISE = 0.1
 # Leverages count as at most this, so that no residual is divided by zero.
 MOST_LEVERAGE = 0.9
-# Huber's loss is linear from here on, in standard deviations of the noise.
-HUBER = 1.345
-# Halvings of the bound in Huber's fit: enough for errors of a billion standard deviations.
-HUBER_PASSES = 30
+# Huber's loss is linear from here on, in standard deviations of the noise; its fit is only a start.
+HUBER, HUBER_TOL = 1.345, 1e-3
+# How often the flags of a row may change at most.
+MAX_REJECTIONS = 10
 # Standard deviations of a Gaussian per median absolute value.
 PER_MEDIAN = 1.4826
 # Entries of which a first estimate of the noise is made.
@@ -67,7 +67,11 @@ class RobustRows:
     cut: float
 
     def solve(self, X: Array) -> tuple[Array, Array]:
-        """Scores of rows, and which of their entries are wrong; NaN entries are missing."""
+        """Scores of rows, and which of their entries are wrong; NaN entries are missing.
+
+        Huber's loss gives first scores, whatever the size of the errors. Entries that are then
+        too far off are left out, until these are the same as before.
+        """
         with ThreadPool() as pool:
             parts = pool.map(lambda place: self._tile(X[place]), slices(len(X), TILE_ROWS))
         codes, flags = zip(*parts, strict=True)
@@ -83,23 +87,23 @@ class RobustRows:
         return np.sum(self.basis**2, axis=0)
 
     @cached_property
-    def _newton(self) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+    def _solvers(self) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
         """Scores by Huber's loss and by least squares, where NaN entries are left out."""
-        loss = HuberNorm(HUBER, HUBER), SquaredNorm()
-        huber, squared = (tile_solver(self.basis, self.deviations**-2, kind) for kind in loss)
-        return huber, squared
+        ridge = self.deviations**-2
+        huber = tile_solver(self.basis, ridge, HuberNorm(HUBER, HUBER), HUBER_TOL)
+        return huber, tile_solver(self.basis, ridge, SquaredNorm())
 
     def _tile(self, X: Array) -> tuple[Array, Array]:
         X = np.ascontiguousarray((X - self.mean) / self.noise, np.float64)
         few = len(self.basis) <= NEWTON_RANK
-        codes = self._newton[0](X) if few else self._huber(X)
-        flags, rows = np.zeros(X.shape, bool), np.arange(len(X))
+        huber, least_squares = self._solvers
+        codes, flags, rows = huber(X), np.zeros(X.shape, bool), np.arange(len(X))
         self._mark(X, codes, flags)
         # Each row ends when its own flags no longer change.
-        for _ in range(10):
+        for _ in range(MAX_REJECTIONS):
             found = flags[rows]
             used = np.where(found, np.nan, X[rows])
-            fitted = self._newton[1](used) if few else self._least_squares(used, codes[rows])
+            fitted = least_squares(used) if few else self._least_squares(used, codes[rows])
             changed = self._mark(X[rows], fitted, found)
             codes[rows], flags[rows] = fitted, found
             rows = rows[changed]
@@ -112,19 +116,6 @@ class RobustRows:
         changed, numbers = np.zeros(len(X), bool), (self.cut**2, MOST_LEVERAGE)
         compiled(mark_rows)(X, codes @ self.basis, self.leverages, *numbers, flags, changed)
         return changed
-
-    def _huber(self, X: Array) -> Array:
-        """Scores that minimise Huber's loss: residuals are clipped and the row is fitted again."""
-        shrinkage, missing = 1 / (1 + self.deviations**-2), np.isnan(X)
-        X = np.where(missing, 0.0, X)
-        bound = np.abs(X).max(axis=1, keepdims=True)
-        codes = np.zeros((len(X), len(self.basis)))
-        for _ in range(HUBER_PASSES):
-            errors = np.where(missing, 0.0, X - codes @ self.basis)
-            codes = (codes + np.clip(errors, -bound, bound) @ self.basis.T) * shrinkage
-            # From above, so that gross errors have less and less influence.
-            bound = np.maximum(bound / 2, HUBER)
-        return codes
 
     def _least_squares(self, X: Array, codes: Array) -> Array:
         """Scores that fit the entries that are not NaN, by conjugate gradients."""

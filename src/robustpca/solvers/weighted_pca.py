@@ -26,6 +26,13 @@ GRAM_FEATURES = 4096
 OVERSAMPLING = 10
 # The first view is expanded until its sum of squares is this near to that of the data.
 START_TOL = 1e-3
+# What a first expansion can gain is brought to about this share of itself by the later ones.
+FIRST_GAIN = 1e-5
+# An expansion costs about as much as this many products of the data with the components.
+EXPANSION = 3.5
+# Variances that fall by this factor behind the components are a gap.
+GAP = 0.05
+TINY = 1e-300
 
 
 class WeightedPCA:
@@ -51,6 +58,11 @@ class WeightedPCA:
         Whether a fit takes one step of orthogonal iteration instead of the best subspace.
     rough : bool, default=False
         Whether PCA is not needed to any digits because the first weights come from elsewhere.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether the view holds the best subspace of all for the weights of the last expansion.
     """
 
     def __init__(
@@ -72,7 +84,8 @@ class WeightedPCA:
         self.view = View(compacted)
         self.values, self.axes = np.empty(0), np.empty((0, 0))
         self.total, self.lost, self.floor = 0.0, 0.0, 0.0
-        self.power = False
+        self.power, self.expanded, self.edge = False, False, n_components
+        self.exact = False
         enough = self._initialise(full, rough)
         uniform = np.ones(rows.shape[0])
         self.fit(uniform)
@@ -80,6 +93,11 @@ class WeightedPCA:
             self.refine(uniform)
         self.floor = self.view.rows.floor * float(np.sqrt(self.total / len(uniform)))
         self.power = power
+
+    @property
+    def width(self) -> int:
+        """Directions of a view in which passes are cheap and few expansions are needed."""
+        return min(self.n_components + max(25, self.n_components), *self.source.shape)
 
     def refine(self, weights: Array) -> None:
         """Expand the view until the fit with these weights is as good as on the full data."""
@@ -102,12 +120,13 @@ class WeightedPCA:
         if full or n <= few:
             self.view.expand(orthonormal(finite(rows.adjoint(np.eye(n)))))
             return True
-        if not rough and n >= 8 * d and d <= 20 * n_components:
+        sketch = n * d * (2 * width + 3 * EXPANSION * n_components)
+        if rows.is_dense and d <= GRAM_FEATURES and self._moments_cost() <= sketch:
             # So few features that their second moments cost no more than a sketch.
             total, gram = rows.sum("weighted_gram")
             gram = finite(gram) - np.outer(total, total) / n
-            leading = linalg.eigh(gram, subset_by_index=(d - width, d - 1), check_finite=False)[1]
-            self.view.expand(orthonormal(np.column_stack([leading[:, ::-1], total])))
+            axes = self._leading_axes(gram)[1]
+            self.view.expand(orthonormal(np.column_stack([axes, total])))
             return True
         self.view.expand(orthonormal(finite(rows.sum(_sketch, width, along=(np.arange(n),)))))
         return rough
@@ -178,19 +197,24 @@ class WeightedPCA:
         width, largest = view.codes.shape[1], min(view.rows.shape)
         if view.basis is None or width >= largest:
             return False
+        # Residuals at rounding level are as good as none.
+        enough = max(enough, self.floor**2 * float(weights.sum()))
+        if not self.expanded and self._moments_pay(1 / FIRST_GAIN):
+            return self._rebase(weights, enough)
         scores = view.coordinates.map("project", self.axes[:, :c])
         scores *= weights[:, None].astype(scores.dtype)
         images = view.rows.adjoint(np.column_stack([scores, weights]))
         images -= view.projection(images)
         squares = np.einsum("ij,ij->j", images, images)
-        gaps = self.values[:c] - (self.values[c] if len(self.values) > c else 0.0)
+        gaps = self.values[:c] - (self.values[self.edge] if len(self.values) > c else 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             gains = np.append(squares[:c] / gaps, 0.0 if self.fixed else squares[c] / weights.sum())
         gains[squares == 0] = 0.0
-        # Residuals at rounding level are as good as none.
-        enough = max(enough, self.floor**2 * float(weights.sum()))
         if gains.sum() <= enough:
             return False
+        if self._moments_pay(gains.sum() / enough):
+            return self._rebase(weights, enough)
+        self.expanded, self.exact, self.edge = True, False, c
         useful = np.argsort(-gains)[: largest - width]
         useful = np.sort(useful[gains[useful] > 0.1 * enough / len(gains)])
         if width + len(useful) > 2 * (c + OVERSAMPLING):
@@ -203,6 +227,63 @@ class WeightedPCA:
         self.axes = linalg.block_diag(self.axes, np.eye(added.shape[1]))
         self.values = np.append(self.values, np.zeros(added.shape[1]))
         return True
+
+    def _moments_cost(self) -> float:
+        """Cost of second moments and of a view of their leading axes.
+
+        The unit is one multiplication in a product with few columns; those of a sum of squares
+        take half of it.
+        """
+        n, d = self.view.rows.shape
+        return float(n * d * (0.5 * d + self.width) + 2.5 * d**3)
+
+    def _moments_pay(self, reduction: float) -> bool:
+        """Whether second moments of all features cost less than the expansions still needed.
+
+        These are to make what there is to gain smaller by the factor ``reduction``. Each does so
+        by about the square of the ratio of the variances at the edge of a wide view and along
+        the last component: one or two do where the spectrum has a gap, and many are needed where
+        it has none.
+        """
+        rows, c = self.view.rows, self.n_components
+        n, d = rows.shape
+        if d > GRAM_FEATURES or not rows.is_dense or len(self.values) <= c:
+            return False
+        ratio = min(float(self.values[-1]) / max(float(self.values[c - 1]), TINY), 0.99)
+        n_steps = max(1.0, np.log(reduction) / (-2 * np.log(max(ratio, TINY))))
+        return self._moments_cost() < n_steps * EXPANSION * n * d * c
+
+    def _rebase(self, weights: Array, enough: float) -> bool:
+        """Take the leading eigenvectors of the weighted second moments as basis, if that gains."""
+        rows = self.view.rows
+        d = rows.shape[1]
+        total, gram = rows.sum("weighted_gram", along=(weights,))
+        gram, shift = finite(gram), np.zeros(d)
+        if not self.fixed:
+            shift = total / weights.sum()
+            gram -= weights.sum() * np.outer(shift, shift)
+        values, axes = self._leading_axes(gram)
+        least = float(np.trace(gram)) - float(values[: self.n_components].sum())
+        if weights @ self.residuals() - least <= enough:
+            return False
+        self.view.rebase(rows.center + shift, axes)
+        self.values, self.axes = values, np.eye(len(values))
+        # These are the leading directions: what lies outside varies less than all of them.
+        self.expanded, self.exact, self.edge = True, True, -1
+        return True
+
+    def _leading_axes(self, gram: Array) -> tuple[Array, Array]:
+        """Leading axes of second moments: fewer where the spectrum has a gap."""
+        d, c = len(gram), self.n_components
+        if d <= 8 * self.width:
+            values, axes = principal_axes(gram)
+        else:
+            leading = (d - self.width, d - 1)
+            values, axes = linalg.eigh(gram, subset_by_index=leading, check_finite=False)
+            values, axes = values[::-1], axes[:, ::-1]
+        narrow = min(c + OVERSAMPLING, len(values) - 1)
+        width = narrow if values[narrow] < GAP * values[c - 1] else self.width
+        return values[:width], axes[:, :width]
 
     def coordinates(self) -> tuple[Rows, Array]:
         """Coordinates of the rows in the view, and their squared distances from its span."""
@@ -219,7 +300,11 @@ class WeightedPCA:
 
     def subspace(self) -> tuple[Array, Array]:
         """Centre and principal axes (as rows) of the last fit, in the features of the data."""
-        leading = self.axes[:, : self.n_components]
+        return self.leading(self.n_components)
+
+    def leading(self, n_axes: int) -> tuple[Array, Array]:
+        """Centre and up to ``n_axes`` principal axes (as rows) of the last fit."""
+        leading = self.axes[:, :n_axes]
         if not self.compacted:
             return self.view.point, self.view.directions(leading).T
         # The data were compacted. The covariance maps each axis to a multiple of itself, and

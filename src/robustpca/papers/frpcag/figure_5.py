@@ -52,7 +52,17 @@ table = Table(
             ),
         ),
         "FRPCAG": by_labels(
-            Pipeline([standard, ("fit", OnGraphs(FRPCAG(standardize=False)))]),
+            Pipeline(
+                [
+                    standard,
+                    (
+                        "fit",
+                        OnGraphs(
+                            FRPCAG(sample_smoothness=1.0, feature_smoothness=1.0, standardize=False)
+                        ),
+                    ),
+                ]
+            ),
             fit__estimator__sample_smoothness=by_level(
                 quick=[3.0], default=[1.0, 3.0, 10.0, 30.0], full=[1.0, 2.0, 3.0, 5.0, 10.0, 30.0]
             ),

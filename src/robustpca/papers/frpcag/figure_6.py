@@ -30,7 +30,7 @@ FEW_GAMMAS = by_level(quick=[5.0], default=[3.0, 30.0], full=GAMMAS[::2])
 by_labels = partial(best_of, chosen_by="the labels")
 unit_norm = ("unit norm", Normalizer())
 standard = ("standard", StandardScaler())
-frpcag = FRPCAG(standardize=False)
+frpcag = FRPCAG(sample_smoothness=1.0, feature_smoothness=1.0, standardize=False)
 
 FACTORISATIONS = {
     "k-means": PCA(svd_solver="full"),

@@ -43,7 +43,9 @@ table = Table(
         "NMF": Pipeline([unit_norm, ("fit", NMF(2, init="nndsvda"))]),
         "GNMF": Pipeline([unit_norm, ("fit", OnGraphs(GNMF(2)))]),
         "RPCA": Pipeline([standard, ("fit", RPCA(2, **PLAIN, tol=1e-3))]),
-        "RPCAG": Pipeline([standard, ("fit", OnGraphs(RPCAG(2, **PLAIN, tol=1e-3)))]),
+        "RPCAG": Pipeline(
+            [standard, ("fit", OnGraphs(RPCAG(2, **PLAIN, smoothness=1.0, tol=1e-3)))]
+        ),
         "FRPCAG": Pipeline([standard, ("fit", OnGraphs(frpcag))]),
     },
     score={"clustering error in the plane": Clustering(), "silhouette of the digits": separation},

@@ -47,7 +47,9 @@ table = Table(
     ),
     prepare=scale,
     methods={
-        "FRPCAG": OnGraphs(FRPCAG(standardize=False)),
+        "FRPCAG": OnGraphs(
+            FRPCAG(sample_smoothness=1.0, feature_smoothness=1.0, standardize=False)
+        ),
         "RPCAG": OnGraphs(RPCAG(**PLAIN, smoothness=0.125, tol=1e-4)),
         "RPCA": OnGraphs(RPCA(**PLAIN, tol=1e-4)),
     },

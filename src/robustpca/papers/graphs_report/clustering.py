@@ -44,7 +44,7 @@ table = Table(
         "GLPCA": best_of(GLPCA(40), BY_LABELS, n_components=SIZES, beta=SHARES),
         "RGLPCA": best_of(RGLPCA(40), BY_LABELS, n_components=SIZES, beta=SHARES),
         "RPCAG": best_of(
-            RPCAG(**PLAIN),
+            RPCAG(**PLAIN, smoothness=1.0),
             BY_LABELS,
             smoothness=by_level(
                 quick=[1e-2, 1e-1],
