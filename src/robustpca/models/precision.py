@@ -36,15 +36,16 @@ def precision_warnings(rows: Rows) -> tuple[Warning, ...]:
 
 def _lost_columns(sample: Array, largest: float, name: str) -> tuple[Warning, ...]:
     """The warning that columns far from zero hold little but rounding errors."""
-    # In units in which squares are safe, about a point among the rows.
+    # In units in which squares are safe, about one of the values of each column: the deviation of
+    # a constant one is exactly zero.
     scaled = sample.astype(np.float64) / (largest or 1.0)
-    known = ~np.isnan(scaled)
+    highest = np.nan_to_num(np.fmax.reduce(scaled, axis=0))
+    below, known = scaled - highest, ~np.isnan(scaled)
     counts = np.maximum(np.count_nonzero(known, axis=0), 1)
-    middle = np.sum(scaled, axis=0, where=known) / counts
-    deviation = np.sqrt(np.sum((scaled - middle) ** 2, axis=0, where=known) / counts)
-    rounding = float(np.finfo(name).eps) * np.abs(middle)
-    # A column that is constant up to rounding of the mean has nothing to lose.
-    lost = (rounding > HARMLESS * deviation) & (deviation > 0.1 * rounding)
+    mean = np.sum(below, axis=0, where=known) / counts
+    deviation = np.sqrt(np.sum((below - mean) ** 2, axis=0, where=known) / counts)
+    rounding = float(np.finfo(name).eps) * np.abs(highest)
+    lost = (rounding > HARMLESS * deviation) & (deviation > 0)
     if np.sum(deviation[lost] ** 2) <= MATTERS * np.sum(deviation**2):
         return ()
     worst = int(np.argmax(np.where(lost, rounding / np.maximum(deviation, 1e-300), 0.0)))
@@ -52,7 +53,7 @@ def _lost_columns(sample: Array, largest: float, name: str) -> tuple[Warning, ..
     return (
         UserWarning(
             f"{np.count_nonzero(lost)} columns of X lie so far from zero that {name} holds little "
-            f"of what varies: column {worst} is {largest * middle[worst]:.1e} and varies by "
+            f"of what varies: column {worst} is {largest * highest[worst]:.1e} and varies by "
             f"{largest * deviation[worst]:.1e}. {other}ubtract an offset from each column before "
             "the data are rounded."
         ),
