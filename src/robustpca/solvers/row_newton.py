@@ -62,27 +62,33 @@ def newton_rows(
                     e[j] -= z[a] * basis[a, j]
             for b in range(k):
                 squares[a, b] = gram[a, b]
-        size, total, extent = 0.0, 0.0, 0.0
+        size, extent, n_seen = 0.0, 0.0, 0.0
         for j in range(d):
             e[j] *= seen[j]
             size += abs(mean[j] + r[j] - e[j])
-            total += abs(e[j])
             extent += abs(r[j])
+            n_seen += seen[j]
         # A low-rank part that is zero has no size to compare with.
         extent *= 1e-6
         t, least, settled = threshold, threshold, threshold
         if smoothed:
-            t = start * max(size, extent) / d if start > 0.0 else total / d
+            t = max(start, tol) * max(size, extent) / d
             if t == 0.0:
                 t = 1.0
-        # At first only missing entries leave the sums; then those that are not small.
+        small = 0.0
+        for j in range(d):
+            state[j] = (1.0 if e[j] > t else 0.0) - (1.0 if e[j] < -t else 0.0)
+            small += seen[j] - abs(state[j])
+        # A start that fits few entries is none: then the first step is that of least squares.
+        cold = start == 0.0 or small < 0.25 * n_seen
         m = 0
         for j in range(d):
-            state[j] = 0.0
-            if start > 0.0:
-                state[j] = (1.0 if e[j] > t else 0.0) - (1.0 if e[j] < -t else 0.0)
+            if cold:
+                state[j], e[j] = 0.0, r[j]
             place[m], leaves[m] = j, -1.0
             m += (state[j] != 0.0) | (seen[j] == 0.0)
+        for a in range(k):
+            z[a] = 0.0 if cold else z[a]
         following, done, iteration = False, False, 0
         while iteration < max_iter and not done:
             iteration += 1
@@ -97,7 +103,7 @@ def newton_rows(
                     squares[b, a] += s
             # The step to the minimum for these states, by elimination. If too few residuals are
             # small to determine it, it is short.
-            slope = weight / t if smoothed else curvature
+            slope = curvature if t == threshold else weight / t
             tiny = 1e-14 * slope
             for j in range(d):
                 force[j] = (1.0 - abs(state[j])) * slope * e[j] + weight * state[j]
@@ -138,11 +144,14 @@ def newton_rows(
                     fresh[j] -= s * basis[a, j]
             # States there, and derivatives of the objective along the step at both its ends.
             changed, small, moved, size, first, last = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+            near, total = 0.0, 0.0
             for j in range(d):
                 fresh[j] *= seen[j]
                 now = (1.0 if fresh[j] > t else 0.0) - (1.0 if fresh[j] < -t else 0.0)
                 changed += abs(now - state[j])
                 small += seen[j] - abs(state[j])
+                near += seen[j] if abs(fresh[j]) <= threshold else 0.0
+                total += abs(fresh[j])
                 step = fresh[j] - e[j]
                 moved += step * step
                 size += abs(mean[j] + r[j] - fresh[j])
@@ -152,13 +161,14 @@ def newton_rows(
                 least = tol * max(size, extent) / d
                 if least == 0.0:
                     least = t
-            done = t <= 1.01 * least and (changed == 0.0 or moved <= (1e-13 * size) ** 2)
+            last_t = t <= (1.01 * least if smoothed else least)
+            done = last_t and (changed == 0.0 or moved <= (1e-13 * size) ** 2)
             m, share = 0, 1.0
             if following and changed > 0.1 * small and t < STEP * settled:
                 # Too far: follow the line of minima for a shorter distance.
                 t = max(least, STEP * settled)
                 continue
-            if changed > 0.0 and not following and not done:
+            if changed > 0.0 and not following and not done and not (cold and iteration == 1):
                 begin, end = 0.0, 0.0
                 for a in range(k):
                     begin += (y[a] - z[a]) * (curves[i, a] * z[a] + linear[i, a])
@@ -183,7 +193,9 @@ def newton_rows(
             for a in range(k):
                 z[a] += share * (y[a] - z[a])
             following = changed == 0.0
-            if following and smoothed:
+            if cold and iteration == 1 and near < 0.25 * n_seen and not done:
+                t, following = max(least, total / d), False
+            if following:
                 settled, t = t, max(least, JUMP * t)
             for j in range(d):
                 e[j] += share * (fresh[j] - e[j])
