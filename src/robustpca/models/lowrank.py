@@ -30,14 +30,8 @@ from robustpca.parts.losses import named
 from robustpca.solvers.altproj import alternating_projections
 from robustpca.solvers.graph_descent import fista
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph
-from robustpca.solvers.splitting import (
-    Balanced,
-    GraphSmoothness,
-    Growing,
-    Split,
-    pursuit_loss,
-    split,
-)
+from robustpca.solvers.penalties import Balanced, Growing, HandOver
+from robustpca.solvers.splitting import GraphSmoothness, Split, pursuit_loss, split
 
 __all__ = ["FRPCAG", "RPCA", "RPCAG"]
 
@@ -45,6 +39,7 @@ __all__ = ["FRPCAG", "RPCA", "RPCAG"]
 # nuclear norm they are small and not zero.
 NUCLEAR_RANK_TOL, GRAPH_RANK_TOL = 1e-6, 1e-2
 
+SCHEDULES = {"auto": HandOver, "admm": Balanced, "ialm": Growing}
 PURSUIT_CONSTRAINTS: dict[str, Any] = {
     **LowRankModel._parameter_constraints,
     "sparsity": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
@@ -81,20 +76,21 @@ class RPCA(LowRankModel):
     noise : float or 'auto', default=0.0
         Standard deviation of dense noise, in the units of the data, which neither part has to
         explain. 'auto' estimates it from the median absolute deviation of the residuals.
-    solver : {'admm', 'ialm', 'altproj'}, default='admm'
-        'admm' reaches the optimum. 'ialm' (inexact augmented Lagrangian [3]_) is several times
-        faster on data that are exactly low rank + sparse, but may stop short of the optimum on
-        noisy data. 'altproj' (accelerated alternating projections [4]_) takes ``n_components``
-        as the rank of L; it is not convex, tolerates more corruption where it works, and has no
-        warm start.
+    solver : {'auto', 'admm', 'ialm', 'altproj'}, default='auto'
+        'auto' and 'admm' reach the optimum. 'auto' raises the penalty as 'ialm' does until it
+        suits the data, then holds it and accelerates; 'admm' balances it from the start. 'ialm'
+        (inexact augmented Lagrangian [3]_) stops when the parts add up to the data, and falls
+        short of the optimum on noisy data: see ``dual_gap_``. 'altproj' (accelerated alternating
+        projections [4]_) takes ``n_components`` as the rank of L; it is not convex, tolerates
+        more corruption where it works, and has no warm start.
     center : {'median'} or None, default=None
         Subtract the median of each column first. Without it a constant shift of the data is
         part of the low-rank part, as one more direction.
     center_low_rank : bool, default=True
         Whether components are those of the low-rank part about its mean.
     tol : float, default=1e-6
-        Stop when the residual of the two parts is this small a share of the data, or, if it
-        falls slowly, when ``dual_gap_`` is as small.
+        Stop when ``dual_gap_`` is this small and the residual of the two parts is as small a
+        share of the data.
     max_iter : int, default=1000
         Largest number of passes.
     warm_start : bool, default=False
@@ -169,7 +165,7 @@ class RPCA(LowRankModel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PURSUIT_CONSTRAINTS,
-        "solver": [StrOptions({"admm", "ialm", "altproj"})],
+        "solver": [StrOptions({"auto", "admm", "ialm", "altproj"})],
     }
 
     def __init__(
@@ -178,7 +174,7 @@ class RPCA(LowRankModel):
         *,
         sparsity: float | str = "auto",
         noise: float | str = 0.0,
-        solver: str = "admm",
+        solver: str = "auto",
         center: str | None = None,
         center_low_rank: bool = True,
         tol: float = 1e-6,
@@ -221,7 +217,7 @@ class RPCA(LowRankModel):
             result = split(
                 data,
                 loss,
-                schedule=Balanced if self.solver == "admm" else Growing,
+                schedule=SCHEDULES[self.solver],
                 tol=self.tol,
                 max_iter=self.max_iter,
                 callback=reporter(self),
@@ -267,8 +263,8 @@ class RPCAG(LowRankModel):
     center_low_rank : bool, default=True
         Whether components are those of the low-rank part about its mean.
     tol : float, default=1e-5
-        Stop when the residual of the two parts is this small a share of the data, or, if it
-        falls slowly, when ``dual_gap_`` is as small.
+        Stop when ``dual_gap_`` is this small and the residual of the two parts is as small a
+        share of the data.
     max_iter : int, default=2000
         Largest number of passes.
     warm_start : bool, default=False

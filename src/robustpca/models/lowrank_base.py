@@ -109,13 +109,12 @@ class LowRankModel(SubspaceModel):
         scores = np.sqrt(np.square(codes, dtype=np.float64) @ self._inverse_deviations**2)
         return np.sqrt(squares), scores
 
-    def _start(self, shape: tuple[int, int]) -> Array | None:
+    def _start(self, shape: tuple[int, int]) -> Any:
         """Where the loop starts: with ``warm_start`` at the end of the previous fit."""
         previous = getattr(self, "_decomposition", None)
         if not self.warm_start or previous is None or previous.start is None:
             return None
-        start: Array = previous.start
-        return start if start.shape == shape else None
+        return previous.start if previous.start.shape == shape else None
 
     def _subspace(
         self,
@@ -181,7 +180,7 @@ class NuclearDecomposition:
         Connects new rows to the training rows (RPCAG).
     smoothness : float
         Weight of the graph.
-    start : ndarray or None
+    start : ndarray, Start or None
         Where another fit may start; only with ``warm_start``.
     """
 
@@ -191,7 +190,7 @@ class NuclearDecomposition:
     problem: RowProblem
     graph: TrainingGraph | None
     smoothness: float
-    start: Array | None
+    start: Any
 
     @property
     def low_rank(self) -> Array:
