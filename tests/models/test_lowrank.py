@@ -18,7 +18,8 @@ from robustpca.parts.graphs import grid_graph, knn_graph, laplacian
 # On random data nothing is smooth, and it does not matter here.
 full_rank_is_fine = pytest.mark.filterwarnings("ignore:FRPCAG. low_rank_ has full rank")
 SOLVERS = {
-    "admm": rpca(),
+    "auto": rpca(),
+    "admm": rpca(solver="admm"),
     "ialm": rpca(solver="ialm"),
     "altproj": rpca(3, solver="altproj"),
     "sampled": rpca(3, solver="sampled"),
@@ -392,7 +393,7 @@ def test_frpcag_of_transposed_data_with_swapped_graphs_is_the_transpose():
 def test_rpcag_without_smoothness_is_rpca():
     X = planted(0, noise=0.05, missing=0.1)[0]
     settings = {"tol": 1e-6, "max_iter": 1000}
-    model, plain = rpcag(smoothness=0, **settings).fit(X), rpca(**settings).fit(X)
+    model, plain = rpcag(smoothness=0, **settings).fit(X), rpca(solver="admm", **settings).fit(X)
     np.testing.assert_array_equal(model.low_rank_, plain.low_rank_)
     np.testing.assert_array_equal(dense(model.sparse_), dense(plain.sparse_))
 
@@ -648,7 +649,7 @@ def test_a_vertex_without_edges_is_left_alone():
     np.testing.assert_allclose(model.low_rank_[7], X[7], atol=1e-12)
     empty = sparse.csr_array((60, 60))
     settings = {"tol": 1e-6, "max_iter": 1000}
-    lonely, plain = rpcag(graph=empty, **settings).fit(X), rpca(**settings).fit(X)
+    lonely, plain = rpcag(graph=empty, **settings).fit(X), rpca(solver="admm", **settings).fit(X)
     np.testing.assert_allclose(lonely.low_rank_, plain.low_rank_, atol=1e-6)
 
 

@@ -39,18 +39,11 @@ from robustpca.parts.units import Units, column_units, unit_differences
 from robustpca.solvers.altproj import alternating_projections
 from robustpca.solvers.graph_descent import fista
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph
+from robustpca.solvers.penalties import Balanced, Growing, HandOver
 from robustpca.solvers.refit import ResidualFlags, refit
 from robustpca.solvers.sampled import Check, sampled_pursuit
 from robustpca.solvers.smoothness import descent_smoothness, pursuit_smoothness
-from robustpca.solvers.splitting import (
-    Balanced,
-    GraphSmoothness,
-    Growing,
-    Split,
-    compact,
-    pursuit_loss,
-    split,
-)
+from robustpca.solvers.splitting import GraphSmoothness, Split, compact, pursuit_loss, split
 
 __all__ = ["FRPCAG", "RPCA", "RPCAG"]
 
@@ -58,6 +51,7 @@ __all__ = ["FRPCAG", "RPCA", "RPCAG"]
 # nuclear norm they are small and not zero.
 NUCLEAR_RANK_TOL, GRAPH_RANK_TOL = 1e-6, 1e-2
 
+SCHEDULES = {"auto": HandOver, "admm": Balanced, "ialm": Growing}
 PURSUIT_CONSTRAINTS: dict[str, Any] = {
     **LowRankModel._parameter_constraints,
     "sparsity": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
@@ -97,17 +91,19 @@ class RPCA(LowRankModel):
         Standard deviation of dense noise, in the units of the data, which neither part has to
         explain; 0 for data that are exactly low rank + sparse. 'auto' estimates it, and finds 0
         for such data.
-    solver : {'admm', 'ialm', 'altproj', 'sampled'}, default='admm'
-        'admm' reaches the optimum. 'ialm' (inexact augmented Lagrangian [3]_) is several times
-        faster on data that are exactly low rank + sparse, but may stop short of the optimum on
-        noisy data. 'altproj' (accelerated alternating projections [4]_) takes ``n_components``
-        as the rank of L; it is not convex, tolerates more corruption where it works, and has no
-        warm start. 'sampled' is for millions of entries: it finds the row and column space from
-        a few hundred sampled rows and columns, as iterated robust CUR does [5]_, and makes one
-        to eight passes over the data. It takes an integer ``n_components`` as the rank of L if
-        that agrees with the data, and finds the rank otherwise; the noise is always estimated.
-        The result is checked on rows and columns drawn anew; where residuals do not look like
-        noise there, a warning says so and 'altproj' or 'admm' follows.
+    solver : {'auto', 'admm', 'ialm', 'altproj', 'sampled'}, default='auto'
+        'auto' and 'admm' reach the optimum. 'auto' raises the penalty as 'ialm' does until it
+        suits the data, then holds it and accelerates; 'admm' balances it from the start. 'ialm'
+        (inexact augmented Lagrangian [3]_) stops when the parts add up to the data, and falls
+        short of the optimum on noisy data: see ``dual_gap_``. 'altproj' (accelerated alternating
+        projections [4]_) takes ``n_components`` as the rank of L; it is not convex, tolerates
+        more corruption where it works, and has no warm start. 'sampled' is for millions of
+        entries: it finds the row and column space from a few hundred sampled rows and columns,
+        as iterated robust CUR does [5]_, and makes one to eight passes over the data. It takes
+        an integer ``n_components`` as the rank of L if that agrees with the data, and finds the
+        rank otherwise; the noise is always estimated. The result is checked on rows and columns
+        drawn anew; where residuals do not look like noise there, a warning says so and 'altproj'
+        or 'auto' follows.
     center : {'auto', 'median'} or None, default='auto'
         'median' subtracts the median of each column first. Without it a constant shift of the
         data is part of the low-rank part, as one more direction. 'auto' does it for tables whose
@@ -126,8 +122,8 @@ class RPCA(LowRankModel):
     flag_rate : float, default=0.001
         Share of the entries without an error that may be flagged in ``entry_flags_``.
     tol : float, default=1e-6
-        Stop when the residual of the two parts is this small a share of the data, or, if it
-        falls slowly, when ``dual_gap_`` is as small.
+        Stop when ``dual_gap_`` is this small and the residual of the two parts is as small a
+        share of the data.
     max_iter : int, default=1000
         Largest number of passes.
     warm_start : bool, default=False
@@ -219,7 +215,7 @@ class RPCA(LowRankModel):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PURSUIT_CONSTRAINTS,
         "debias": ["boolean"],
-        "solver": [StrOptions({"admm", "ialm", "altproj", "sampled"})],
+        "solver": [StrOptions({*SCHEDULES, "altproj", "sampled"})],
     }
 
     def __init__(
@@ -228,7 +224,7 @@ class RPCA(LowRankModel):
         *,
         sparsity: float | str = "auto",
         noise: float | str = "auto",
-        solver: str = "admm",
+        solver: str = "auto",
         center: str | None = "auto",
         scale: str | None = "auto",
         center_low_rank: bool = True,
@@ -285,7 +281,7 @@ class RPCA(LowRankModel):
         return split(
             data,
             loss,
-            schedule=Growing if solver == "ialm" else Balanced,
+            schedule=SCHEDULES[solver],
             tol=self.tol,
             max_iter=self.max_iter,
             callback=reporter(self),
@@ -314,7 +310,7 @@ class RPCA(LowRankModel):
         if rank is not None:
             result = self._parts(solver, rows, data, loss, noise)
         if rank is None or Check.of(data, result.low_rank, self.tol, seed=3).doubts:
-            solver = "admm"
+            solver = "auto"
             result = self._parts(solver, rows, data, loss, noise)
         told = UserWarning(
             f"RPCA: solver='sampled' found no low-rank part to be trusted: {check.doubts}. "
@@ -336,7 +332,7 @@ class RPCA(LowRankModel):
         """The fit that follows from both parts, or from the low-rank part fitted again."""
         if noise == 0 or not self.debias:
             return _pursuit_fit(self, rows, X, units, loss, noise, result)
-        shrinkage = loss.threshold / loss.weight if solver in ("admm", "ialm") else 0.0
+        shrinkage = loss.threshold / loss.weight if solver in SCHEDULES else 0.0
         center = bool(units.shift.any())
         found = refit(data, result.low_rank, shrinkage, self.flag_rate, center=center)
         decomposition = RefittedDecomposition.of(found, X, units, result.start())
@@ -404,8 +400,8 @@ class RPCAG(LowRankModel):
     flag_rate : float, default=0.001
         Share of the entries without an error that may be flagged in ``entry_flags_``.
     tol : float, default=1e-5
-        Stop when the residual of the two parts is this small a share of the data, or, if it
-        falls slowly, when ``dual_gap_`` is as small.
+        Stop when ``dual_gap_`` is this small and the residual of the two parts is as small a
+        share of the data.
     max_iter : int, default=2000
         Largest number of passes.
     warm_start : bool, default=False

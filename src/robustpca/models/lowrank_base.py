@@ -140,13 +140,12 @@ class LowRankModel(SubspaceModel):
         embedding = self.embedding_
         return np.concatenate([embedding[place] for place in places])
 
-    def _start(self, shape: tuple[int, int]) -> Array | None:
+    def _start(self, shape: tuple[int, int]) -> Any:
         """Where the loop starts: with ``warm_start`` at the end of the previous fit."""
         previous = getattr(self, "_decomposition", None)
         if not self.warm_start or previous is None or previous.start is None:
             return None
-        start: Array = previous.start
-        return start if start.shape == shape else None
+        return previous.start if previous.start.shape == shape else None
 
     def _subspace(
         self,
@@ -223,7 +222,7 @@ class NuclearDecomposition:
         Connects new rows to the training rows (RPCAG).
     smoothness : float
         Weight of the graph.
-    start : ndarray or None
+    start : ndarray, Start or None
         Where another fit may start; only with ``warm_start``.
     """
 
@@ -235,7 +234,7 @@ class NuclearDecomposition:
     problem: RowProblem
     graph: TrainingGraph | None
     smoothness: float
-    start: Array | None
+    start: Any
 
     @property
     def low_rank(self) -> Array:
@@ -290,7 +289,7 @@ class RefittedDecomposition:
         Not zero at the flagged entries of the training data.
     units : Units
         Units of the columns in which the rows were fitted.
-    start : ndarray or None
+    start : Start or None
         Where another fit may start; only with ``warm_start``.
     """
 
@@ -299,12 +298,10 @@ class RefittedDecomposition:
     sparse: Any
     flagged: Any
     units: Units
-    start: Array | None
+    start: Any
 
     @classmethod
-    def of(
-        cls, entries: RobustRows, X: Array, units: Units, start: Array | None
-    ) -> "RefittedDecomposition":
+    def of(cls, entries: RobustRows, X: Array, units: Units, start: Any) -> "RefittedDecomposition":
         """Fit the rows of the training data, which are given in the user's units."""
         codes, flags = entries.solve(units.remove(X))
         parts = []
