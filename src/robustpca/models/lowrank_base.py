@@ -19,12 +19,18 @@ from robustpca.engine.linalg import Array, orthonormal, square_norms
 from robustpca.engine.rows import ArrayRows, Rows
 from robustpca.engine.svt import LowRank, lanes
 from robustpca.models.base import Subspace, SubspaceModel
-from robustpca.models.params import Interval
+from robustpca.models.params import Interval, StrOptions
 from robustpca.parts.entry_losses import EntryLoss
 from robustpca.parts.units import Units
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph, smooth_rows
 from robustpca.solvers.refit import ResidualFlags, RobustRows
 from robustpca.solvers.splitting import DENSE_SHARE, compact, observed_norm
+
+GRAPH_CONSTRAINTS: dict[str, Any] = {
+    "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+    "normalized": ["boolean"],
+}
+SMOOTHNESS_CONSTRAINT = [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")]
 
 
 class LowRankModel(SubspaceModel):
