@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from robustpca.engine.linalg import Array, orthonormal, square_norms
 from robustpca.engine.rows import ArrayRows, Rows
 from robustpca.engine.svt import LowRank, lanes
-from robustpca.models.base import Subspace, SubspaceModel
+from robustpca.models.base import Subspace, SubspaceModel, prediction_errors
 from robustpca.models.params import Interval, StrOptions
 from robustpca.parts.entry_losses import EntryLoss
 from robustpca.parts.units import Units
@@ -141,6 +141,12 @@ class LowRankModel(SubspaceModel):
         codes = self._codes(X)
         squares = square_residuals(X, self.inverse_transform(codes))
         return np.sqrt(squares), self._flags.scatter.distances(codes)
+
+    def _entry_errors(self, X: Any) -> Array:
+        X = observed(self._rows(X, reset=False))
+        points = self.inverse_transform(self._codes(X)) - self.mean_
+        errors = prediction_errors(X - self.mean_, points, self._basis)
+        return np.asarray(np.nanmean(errors**2, axis=1))
 
     def _training_codes(self, rows: Rows, places: list[slice]) -> Array:
         embedding = self.embedding_
