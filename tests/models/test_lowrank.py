@@ -729,9 +729,19 @@ def test_frpcag_flags_every_row_with_gross_errors_and_few_others():
     rng = np.random.default_rng(5)
     X = rng.uniform(-1, 1, size=(150, 3)) @ rng.normal(size=(3, 40))
     X[:15, :4] += 8 * rng.choice([-1, 1], size=(15, 4))
-    flags = FRPCAG(sample_smoothness=1.0, feature_smoothness=1.0).fit(X).predict(X)
+    flags = FRPCAG().fit(X).predict(X)
     assert (flags[:15] == -1).all()
     assert np.mean(flags[15:] == -1) < 0.1
+
+
+@full_rank_is_fine
+@pytest.mark.parametrize("noise", [0.1, 0.5])
+def test_frpcag_flags_few_clean_rows_though_it_leaves_many_of_them_as_they_are(noise):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(500, 3)) @ rng.normal(size=(3, 20))
+        X = X / X.std() + noise * rng.normal(size=X.shape)
+        assert np.mean(FRPCAG().fit(X).predict(X) == -1) < 0.08
 
 
 WARM = {
