@@ -737,6 +737,16 @@ def test_frpcag_ranks_every_row_with_gross_errors_below_all_others():
     np.testing.assert_array_equal(model.fit_predict(X), np.repeat([-1, 1], [15, 135]))
 
 
+@full_rank_is_fine
+@pytest.mark.parametrize("noise", [0.1, 0.5])
+def test_frpcag_flags_few_clean_rows_though_it_leaves_many_of_them_as_they_are(noise):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(500, 3)) @ rng.normal(size=(3, 20))
+        X = X / X.std() + noise * rng.normal(size=X.shape)
+        assert np.mean(FRPCAG().fit(X).predict(X) == -1) < 0.08
+
+
 WARM = {
     "RPCA": (rpca(tol=1e-7, max_iter=5000), {"sparsity": 0.1}),
     "noise": (rpca(noise=0.1, tol=1e-7, max_iter=5000), {"sparsity": 0.1}),

@@ -12,7 +12,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
+from scipy import sparse, stats
 from sklearn.utils.validation import check_is_fitted
 
 from robustpca.engine.linalg import Array, orthonormal, square_norms
@@ -49,6 +49,8 @@ class LowRankModel(SubspaceModel):
     _accept_sparse = False
     _allow_nan = True
     _by_blocks = False
+    # Whether rows that are not outliers have errors too, some of them none at all.
+    _changes_clean_rows: ClassVar[bool] = False
 
     center_low_rank: bool
     flag_rate: float
@@ -185,19 +187,21 @@ class LowRankModel(SubspaceModel):
         variances = np.zeros(count)
         variances[:known] = values[:known] ** 2 / n_samples
         tiles = zip(row_tiles(X), decomposition.tiles(), strict=True)
+        residuals = np.concatenate(
+            [
+                square_residuals(X[place], mean + (low - mean) @ components.T @ components)
+                for place, low in tiles
+            ]
+        )
+        rounding = 1e-6 * observed_scale(X) * np.sqrt(n_features)
         return Subspace.of(
             rows,
             mean,
             components,
-            residuals=np.concatenate(
-                [
-                    square_residuals(X[place], mean + (low - mean) @ components.T @ components)
-                    for place, low in tiles
-                ]
-            ),
+            residuals=residuals,
             variances=variances,
             total=float(np.sum(values**2)) / n_samples,
-            floor=1e-6 * observed_scale(X) * np.sqrt(n_features),
+            floor=_usual_distance(residuals, rounding) if self._changes_clean_rows else rounding,
         )
 
     def _n_components(self, values: Array, rank: int, rows: Rows) -> int:
@@ -528,6 +532,21 @@ def square_residuals(X: Array, low_rank: Array) -> Array:
         return square_norms(error)
     shares = 1 - missing.mean(axis=1)
     return square_norms(np.where(missing, 0.0, error)) / np.maximum(shares, 1e-300)
+
+
+def _usual_distance(residuals: Array, rounding: float) -> float:
+    """Distance up to which a row is not unusual, given the squared distances of all rows.
+
+    Rows without any error say nothing about the size of errors. Where these are many, it follows
+    from the others: their median, and three deviations of the logarithms above it.
+    """
+    inexact = residuals[residuals > rounding**2]
+    if not 0 < len(inexact) / len(residuals) < 0.75:
+        return rounding
+    logs = np.log(inexact) / 2
+    typical = np.median(logs)
+    spread = np.median(np.abs(logs - typical)) / stats.norm.ppf(0.75)
+    return float(np.exp(min(typical + 3 * spread, np.quantile(logs, 0.95))))
 
 
 def significant_errors(X: Array, low_rank: Array) -> Array:

@@ -167,6 +167,7 @@ class FRPCAG(LowRankModel):
         "sample_graph": ["array-like", "sparse matrix", None],
         "feature_graph": ["array-like", "sparse matrix", None],
     }
+    _changes_clean_rows = True
 
     def __init__(
         self,
