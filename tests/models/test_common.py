@@ -210,6 +210,41 @@ def test_scaling_the_data_changes_nothing_but_units(name, X):
     np.testing.assert_array_equal(large.predict(1000 * X), small.predict(X))
 
 
+@pytest.mark.parametrize("factor", [1e-99, 1e-30, 1e30, 1e97])
+@every_method()
+def test_extreme_units_change_nothing(name, factor, X):
+    model = make(name).fit(factor * X)
+    assert subspace_distance(model.components_, fitted(name).components_) < 1e-6
+    np.testing.assert_array_equal(model.predict(factor * X), fitted(name).predict(X))
+
+
+@pytest.mark.filterwarnings(
+    "ignore:EMPCA stopped after max_iter:sklearn.exceptions.ConvergenceWarning"
+)
+@pytest.mark.parametrize("factor", [1.0, 1e-90, 1e30])
+@every_method(*NOT_SHIFTED)
+def test_an_extreme_offset_costs_half_of_the_digits(name, factor, X):
+    model = make(name).fit(factor * (X + 1e8))
+    assert subspace_distance(model.components_, fitted(name).components_) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size"), [("f4", 1e-30), ("f4", 1e30), ("f8", 1e-160), ("f8", 1e160)]
+)
+@every_method()
+def test_units_whose_squares_overflow_or_vanish_are_refused(name, dtype, size, X):
+    with pytest.raises(ValueError, match=r"overflow or vanish.*: divide X by"):
+        make(name).fit((size * X).astype(dtype))
+
+
+# What is left of such data may well have trivial parts.
+@pytest.mark.filterwarnings("ignore:RPCAG?. low_rank_ is zero and sparse_ is the data")
+@every_method()
+def test_an_offset_beside_which_single_precision_holds_nothing_is_told(name, X):
+    with pytest.warns(UserWarning, match="columns of X lie so far from zero that float32 holds"):
+        make(name).fit((X + 1e8).astype(np.float32))
+
+
 @every_method()
 def test_shuffling_the_samples_shuffles_the_weights_alone(name, X, rng):
     order = rng.permutation(len(X))

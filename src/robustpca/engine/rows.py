@@ -186,6 +186,11 @@ class Rows:
             constant[candidates] = self.sum(_differ, candidates, first[candidates]) == 0
         return constant
 
+    def sampled(self, n_read: int = 33) -> Array:
+        """Some rows of the beginning, the middle and the end; of sparse rows what is stored."""
+        parts = list(self._sample(n_read))
+        return np.concatenate(parts if self.is_dense else [part.data for part in parts])
+
     def _sample(self, n_read: int) -> Iterator[Array]:
         """Some rows of the beginning, the middle and the end."""
         n = self.shape[0]

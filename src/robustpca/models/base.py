@@ -28,6 +28,7 @@ from robustpca.engine.rows import ArrayRows, Rows, SparseRows, lazy_rows
 from robustpca.engine.threads import one_blas_thread
 from robustpca.models.flags import Flags, Scatter, flags
 from robustpca.models.params import Interval, StrOptions, fit_context
+from robustpca.models.precision import precision_warnings
 from robustpca.parts.ranks import rank_of
 
 Model = TypeVar("Model", bound=BaseEstimator)
@@ -255,6 +256,8 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
             The fitted model.
         """
         rows = self._rows(X, reset=True)
+        for warning in precision_warnings(rows):
+            warn(warning)
         # A fit that is interrupted must not leave a mixture of itself and an older one.
         self.__dict__.pop("components_", None)
         with one_blas_thread:

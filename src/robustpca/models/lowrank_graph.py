@@ -304,5 +304,5 @@ def _column_units(X: Array, standardize: bool) -> tuple[Array, Array]:
     shift = np.nanmean(X, axis=0, dtype=np.float64)
     squares = np.nanmean(np.square(X - shift.astype(X.dtype)), axis=0, dtype=np.float64)
     deviation = np.sqrt(squares)
-    constant = deviation <= 1e-7 * np.abs(shift)
+    constant = deviation <= 8 * np.finfo(X.dtype).eps * np.abs(shift)
     return shift.astype(X.dtype), np.where(constant, 1.0, deviation).astype(X.dtype)

@@ -184,7 +184,7 @@ def roughness(codes: Array, laplacian: Any) -> float:
     return float(np.vdot(codes, laplacian @ codes))
 
 
-# How the penalty grows from pass to pass, and up to where.
+# How the penalty grows from pass to pass, and up to where, for rows of length one.
 GROWTH, LARGEST_PENALTY = 1.05, 1e10
 # Residual norms below this share of a usual row count the same in polishing the loadings.
 SHORTEST = 1e-9
@@ -248,7 +248,7 @@ def robust_embedding(
         change = float(np.linalg.norm(moved - dual)) / size
         agreed = change <= tol
         # The multiplier is the penalty times the dual, and does not change when the penalty does.
-        grown = min(GROWTH * penalty, LARGEST_PENALTY)
+        grown = min(GROWTH * penalty, LARGEST_PENALTY / unit)
         dual, penalty = moved * (penalty / grown), grown
         history.append(least)
         callback(Progress(len(history) - 1, least, change, phase="splitting"))

@@ -1,0 +1,61 @@
+"""Numbers that cannot be squared are refused, and lost digits are told."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from robustpca.engine.rows import ArrayRows, SparseRows
+from robustpca.models.precision import precision_warnings
+
+
+def told(X):
+    return [str(warning) for warning in precision_warnings(ArrayRows(X))]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_usual_data_are_fine(dtype, rng):
+    X = rng.normal(size=(200, 6)).astype(dtype)
+    for data in (X, 1000 + X, np.zeros_like(X), np.ones_like(X), X[:2], 1e-10 * X, 1e10 * X):
+        assert not told(data)
+    X[::3, 2] = np.nan
+    assert not told(X)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "offset"), [(np.float32, 1e7), (np.float32, 1e8), (np.float64, 1e16)]
+)
+def test_an_offset_that_leaves_few_digits_is_told(dtype, offset, rng):
+    X = (5 * rng.normal(size=(300, 6)) + offset).astype(dtype)
+    (words,) = told(X)
+    assert f"{np.dtype(dtype)} holds little" in words
+    assert "ubtract an offset from each column" in words
+    assert ("Use float64" in words) == (dtype == np.float32)
+
+
+def test_constant_columns_far_from_zero_are_no_loss(rng):
+    X = rng.normal(size=(300, 6)).astype(np.float32)
+    X[:, 2] = 1e9
+    assert not told(X)
+
+
+def test_a_column_of_little_variance_is_no_loss(rng):
+    X = rng.normal(size=(300, 6)) * [1e4, 1e4, 1, 1e4, 1e4, 1e4]
+    X[:, 2] += 1e8
+    assert not told(X.astype(np.float32))
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("f4", 1e20), ("f4", 1e-20), ("f8", 1e155)])
+def test_sizes_are_refused_of_sparse_rows_as_well(dtype, size, rng):
+    X = (size * rng.normal(size=(50, 6))).astype(dtype)
+    for rows in (ArrayRows(X), SparseRows(sparse.csr_array(X))):
+        with pytest.raises(ValueError, match=f"squares overflow or vanish in {X.dtype}: divide X"):
+            precision_warnings(rows)
+
+
+def test_empty_sparse_rows_and_holes_are_fine():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not precision_warnings(SparseRows(sparse.csr_array((5, 3))))
+        assert not told(np.full((4, 3), np.nan))
