@@ -46,6 +46,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 bench: $(READY)
+	$(BIN)/python benchmarks/defaults.py
 	$(BIN)/python benchmarks/outliers.py
 	$(BIN)/python benchmarks/reweighted.py
 	$(BIN)/python benchmarks/lowrank.py

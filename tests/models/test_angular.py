@@ -284,7 +284,7 @@ def test_variances_and_cutoffs_are_those_of_the_clean_rows(rng):
 def test_a_share_of_clean_gaussian_rows_is_flagged(rng):
     X = rng.normal(size=(4000, 12)) * [5, 3, *[0.5] * 10]
     model = AngularEmbedding(2).fit(X)
-    assert 0.02 < (model.predict(X) == -1).mean() < 0.08
+    assert 0.007 < (model.predict(X) == -1).mean() < 0.04
     assert_allclose(model.explained_variance_, [25, 9], rtol=0.1)
 
 

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.decomposition import PCA
+from sklearn.model_selection import GridSearchCV
 
 from robustpca import EPCA, GLRAM, L1PCA, PCAAN, AngularEmbedding
 from robustpca.datasets.synthetic import planted_subspace
@@ -130,3 +132,38 @@ def test_the_noise_variance_is_that_of_pca_on_clean_data_and_resists_outliers(rn
     expected = PCA(3).fit(X[~is_outlier]).noise_variance_
     assert PCAAN(3).fit(X).noise_variance_ == pytest.approx(expected, rel=0.1)
     assert PCAAN(20).fit(X).noise_variance_ == 0
+
+
+def ranks_chosen(model, seeds):
+    """The number of components that a search by `score` finds in rows of rank 3 with outliers."""
+    chosen = []
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 12)) + rng.normal(0, 0.3, (300, 12))
+        X[rng.choice(300, 30, replace=False)] = rng.normal(0, 10, (30, 12))
+        search = GridSearchCV(model, {"n_components": range(1, 7)})
+        chosen.append(search.fit(X).best_params_["n_components"])
+    return chosen
+
+
+@pytest.mark.parametrize("model", [PCAAN(), EPCA(), AngularEmbedding()])
+def test_a_grid_search_finds_the_right_number_of_components_among_outliers(model):
+    assert ranks_chosen(model, range(10)) == [3] * 10
+
+
+def test_the_score_is_minus_the_error_of_entries_predicted_from_the_others(rng):
+    X, _, _ = planted_subspace(rng, 60, 8, 2, n_outliers=0, noise=0.3)
+    model = EPCA(2).fit(X)
+    errors = np.empty_like(X)
+    for j in range(8):
+        others = np.delete(model.components_, j, axis=1).T
+        known = np.delete(X - model.mean_, j, axis=1).T
+        codes = np.linalg.lstsq(others, known)[0]
+        errors[:, j] = (X - model.mean_)[:, j] - model.components_[:, j] @ codes
+    expected = -np.median(np.sqrt(np.mean(errors**2, axis=1)))
+    assert model.score(X) == pytest.approx(expected)
+    for rows in (sparse.csr_array(X), X.astype(np.float32)):
+        assert model.score(rows) == pytest.approx(expected, rel=1e-5)
+    full = EPCA(8).fit(X)
+    lengths = np.sqrt(np.mean((X - full.mean_) ** 2, axis=1))
+    assert full.score(X) == pytest.approx(-np.median(lengths))

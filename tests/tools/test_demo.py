@@ -55,8 +55,8 @@ def test_errors_are_given_relative_to_pca(small):
 def test_robust_methods_find_outliers_and_restore_better_than_pca(small):
     by_name = {result.name: result for result in small.results}
     for name in ("PCAOM", "EPCA", "R1PCA"):
-        # Flagging at random would have a precision of 0.2.
-        assert by_name[name].precision > 0.6
+        # As many digits are flagged as are corrupted; at random a fifth of them would be right.
+        assert by_name[name].precision == by_name[name].recall > 0.5
         assert by_name[name].relative < 1
 
 

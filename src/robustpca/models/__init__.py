@@ -12,6 +12,7 @@ from robustpca.models import (
     eigenmaps,
     graph,
     lowrank,
+    lowrank_graph,
     nonnegative,
     paths,
     reweighted,
@@ -26,6 +27,7 @@ from robustpca.models.directions import *
 from robustpca.models.eigenmaps import *
 from robustpca.models.graph import *
 from robustpca.models.lowrank import *
+from robustpca.models.lowrank_graph import *
 from robustpca.models.nonnegative import *
 from robustpca.models.paths import *
 from robustpca.models.reweighted import *
@@ -41,6 +43,7 @@ FAMILIES = (
     eigenmaps,
     graph,
     lowrank,
+    lowrank_graph,
     nonnegative,
     paths,
     reweighted,

@@ -15,7 +15,8 @@ from sklearn.utils import check_array
 
 from robustpca.engine.linalg import Array
 from robustpca.engine.rows import ArrayRows
-from robustpca.models.lowrank import FRPCAG, RPCA, RPCAG
+from robustpca.models.lowrank import RPCA, RPCAG
+from robustpca.models.lowrank_graph import FRPCAG
 from robustpca.models.reweighted import PCAAN
 from robustpca.parts.ranks import rank_of
 from robustpca.parts.units import column_units, spreads, unit_differences

@@ -21,7 +21,7 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from robustpca.engine.blocks import DenseBlock
+from robustpca.engine.blocks import DenseBlock, cached_rows, slices
 from robustpca.engine.linalg import Array, flip_signs, orthonormal
 from robustpca.engine.progress import Callback, Ending, Progress
 from robustpca.engine.rows import ArrayRows, Rows, SparseRows, lazy_rows
@@ -394,9 +394,15 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the median distance of the rows to the subspace; larger is better.
+        """Minus the median over rows of the error of entries predicted from the others.
 
-        The median makes it fit for choosing parameters on data with outliers.
+        Scores are fitted to all entries of a row but one, which they then predict; the error of
+        the row is the root of the mean square over its entries. Components that are missing
+        leave structure unpredicted, and those too many fit noise, so that on rows that were held
+        out the right number of components scores best, as in
+        ``GridSearchCV(EPCA(), {"n_components": range(1, 10)})``. With all components there are
+        no other entries left to predict from: the error is then the distance to the centre.
+        Outliers do not move the median.
 
         Parameters
         ----------
@@ -408,9 +414,14 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
         Returns
         -------
         score : float
-            At most 0.
+            At most 0, in the units of the data; larger is better.
         """
-        return -float(np.median(self.orthogonal_distances(X)))
+        check_is_fitted(self)
+        return -float(np.median(np.sqrt(self._entry_errors(X))))
+
+    def _entry_errors(self, X: Any) -> Array:
+        """Mean square over the entries of each row of the errors that `score` is about."""
+        return np.asarray(self._centred(X).map(_entry_errors, self._basis))
 
     def _flagging(self, rows: Rows, subspace: Subspace) -> Fit:
         """What the distances of the training rows say about outliers."""
@@ -583,3 +594,23 @@ def _distances(block: DenseBlock, basis: Array, scatter: Scatter) -> tuple[Array
     codes, norms = block.coordinates(basis)
     squares = np.maximum(block.square_distances(codes, norms, basis), 0.0)
     return squares, scatter.distances(codes)
+
+
+def _entry_errors(block: Any, basis: Array) -> Array:
+    errors = np.empty(len(block))
+    for place in slices(len(block), cached_rows(8 * len(basis))):
+        rows = block.take(place)
+        errors[place] = np.mean(prediction_errors(rows, rows @ basis @ basis.T, basis) ** 2, axis=1)
+    return errors
+
+
+def prediction_errors(rows: Array, points: Array, basis: Array) -> Array:
+    """Errors of the entries of centred rows, each predicted from the others by least squares.
+
+    ``points`` of the span of the orthonormal ``basis`` (columns) fit the whole rows. An entry that
+    the others say nothing about is predicted by the centre.
+    """
+    # What is left of an entry when it takes part in the fit, and would be more if it did not.
+    left = 1 - np.einsum("ij,ij->i", basis, basis)
+    known = left > 1e-6
+    return np.where(known, (rows - points) / np.where(known, left, 1.0), rows)

@@ -13,12 +13,13 @@ from scipy import stats
 
 from robustpca.engine.linalg import Array, square_norms
 
-# Logarithms of distances that are more spreads than this above the bulk do not count for their
-# scale. Levels beyond the second number do not count when the cutoff is set, which is put at this
-# quantile of a Gaussian. Measured on clean data, 1 to 2 % of Gaussian rows and 2 to 5 % of
-# heavy-tailed and skewed ones are beyond it.
-FAR, NEAR = 5.0, 2.1
-QUANTILE = 0.989
+# Logarithms of distances that are more than FAR spreads above their bulk do not count for their
+# scale, and levels more than NEAR spreads above theirs do not count for the cutoff, which is put
+# BEYOND spreads above it. These numbers were chosen together: of clean data, Gaussian,
+# heavy-tailed, skewed or correlated, 1 to 4 % of the rows are beyond the cutoff.
+FAR, NEAR, BEYOND = 5.0, 1.9, 3.0
+# At least as many of the training rows are flagged, if they are enough.
+LAST = 0.985
 # Up to this many components their covariances are estimated, and not only their variances.
 MANY_COMPONENTS = 128
 # Scores within this quantile of Gaussian ones give their centre and covariance.
@@ -145,8 +146,10 @@ def flags(
     leverage = np.minimum(shares * (1 + square_norms(scaled)), LARGEST_LEVERAGE)
     orthogonal = np.sqrt(residuals) / (1 - leverage)
     scatter, score = robust_scatter(scaled)
-    orthogonal_scale = LogScale.of(orthogonal, floor)
-    score_scale = LogScale.of(score, 1e-12)
+    # Rows that the method left out do not say what is usual.
+    trusted = shares > 0
+    orthogonal_scale = LogScale.of(orthogonal[trusted], floor)
+    score_scale = LogScale.of(score[trusted], 1e-12)
     levels = _sum(orthogonal_scale.levels(orthogonal), score_scale.levels(score))
     middle, cutoff = cutoff_of(levels)
     noise = 0.0
@@ -198,10 +201,10 @@ def cutoff_of(levels: Array) -> tuple[float, float]:
     clean = bulk(levels, NEAR)
     middle, high = np.quantile(clean, (0.5, 0.9))
     # Quantiles of few rows are known as badly as the variance of a quarter of them.
-    quantile = stats.t.ppf(QUANTILE, max(len(clean) / 4, 1))
-    cutoff = middle + quantile * (high - middle) / stats.norm.ppf(0.9)
-    # A tail that ends earlier than this one still has a last hundredth.
-    cutoff = min(cutoff, np.quantile(levels, 0.99, method="higher"))
+    beyond = stats.t.isf(stats.norm.sf(BEYOND), max(len(clean) / 4, 1))
+    cutoff = middle + beyond * (high - middle) / stats.norm.ppf(0.9)
+    # A tail that ends earlier than this one still has an end.
+    cutoff = min(cutoff, np.quantile(levels, LAST, method="higher"))
     return float(middle), float(max(cutoff, middle + 0.1))
 
 

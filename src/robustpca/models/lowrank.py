@@ -1,8 +1,8 @@
 """Low rank + sparse: single entries are wrong or missing, the rest is nearly low rank.
 
-RPCA and RPCAG minimise a nuclear norm by `solvers.splitting.split`, RPCA also by
-`solvers.altproj.alternating_projections` and `solvers.sampled.sampled_pursuit`; FRPCAG minimises
-the smoothness on two graphs by `solvers.graph_descent.fista`.
+RPCA and RPCAG minimise a nuclear norm by `solvers.splitting.split`; RPCA also knows
+`solvers.altproj.alternating_projections` and, for large data, `solvers.sampled.sampled_pursuit`,
+and refits its low-rank part by `solvers.refit.refit`.
 """
 
 from dataclasses import replace
@@ -17,11 +17,11 @@ from robustpca.engine.rows import Rows
 from robustpca.engine.svt import LowRank
 from robustpca.models.base import Fit, reporter, unconverged
 from robustpca.models.lowrank_base import (
-    GraphDecomposition,
+    GRAPH_CONSTRAINTS,
+    SMOOTHNESS_CONSTRAINT,
     LowRankModel,
     NuclearDecomposition,
     RefittedDecomposition,
-    graph_errors,
     observed,
     observed_scale,
     principal_axes,
@@ -32,32 +32,23 @@ from robustpca.models.lowrank_base import (
     significant_errors,
 )
 from robustpca.models.params import Interval, StrOptions
-from robustpca.parts.entry_losses import ENTRY_LOSSES, EntryLoss
-from robustpca.parts.graphs import adjacency_of, eigenvalue_bound, laplacian
-from robustpca.parts.losses import named
+from robustpca.parts.entry_losses import EntryLoss
+from robustpca.parts.graphs import adjacency_of, laplacian
 from robustpca.parts.units import Units, column_units, unit_differences
 from robustpca.solvers.altproj import alternating_projections
-from robustpca.solvers.graph_descent import fista
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph
+from robustpca.solvers.penalties import Balanced, Growing, HandOver
 from robustpca.solvers.refit import ResidualFlags, refit
 from robustpca.solvers.sampled import Check, sampled_pursuit
-from robustpca.solvers.smoothness import descent_smoothness, pursuit_smoothness
-from robustpca.solvers.splitting import (
-    Balanced,
-    GraphSmoothness,
-    Growing,
-    Split,
-    compact,
-    pursuit_loss,
-    split,
-)
+from robustpca.solvers.smoothness import pursuit_smoothness
+from robustpca.solvers.splitting import GraphSmoothness, Split, compact, pursuit_loss, split
 
-__all__ = ["FRPCAG", "RPCA", "RPCAG"]
+__all__ = ["RPCA", "RPCAG"]
 
-# Singular values of the low-rank part below these shares of the largest count as zero. Without a
-# nuclear norm they are small and not zero.
-NUCLEAR_RANK_TOL, GRAPH_RANK_TOL = 1e-6, 1e-2
+# Singular values of the low-rank part below this share of the largest count as zero.
+NUCLEAR_RANK_TOL = 1e-6
 
+SCHEDULES = {"auto": HandOver, "admm": Balanced, "ialm": Growing}
 PURSUIT_CONSTRAINTS: dict[str, Any] = {
     **LowRankModel._parameter_constraints,
     "sparsity": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
@@ -65,11 +56,6 @@ PURSUIT_CONSTRAINTS: dict[str, Any] = {
     "center": [StrOptions({"auto", "median"}), None],
     "scale": [StrOptions({"auto", "mad"}), None],
 }
-GRAPH_CONSTRAINTS: dict[str, Any] = {
-    "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-    "normalized": ["boolean"],
-}
-SMOOTHNESS_CONSTRAINT = [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")]
 
 
 class RPCA(LowRankModel):
@@ -97,17 +83,19 @@ class RPCA(LowRankModel):
         Standard deviation of dense noise, in the units of the data, which neither part has to
         explain; 0 for data that are exactly low rank + sparse. 'auto' estimates it, and finds 0
         for such data.
-    solver : {'admm', 'ialm', 'altproj', 'sampled'}, default='admm'
-        'admm' reaches the optimum. 'ialm' (inexact augmented Lagrangian [3]_) is several times
-        faster on data that are exactly low rank + sparse, but may stop short of the optimum on
-        noisy data. 'altproj' (accelerated alternating projections [4]_) takes ``n_components``
-        as the rank of L; it is not convex, tolerates more corruption where it works, and has no
-        warm start. 'sampled' is for millions of entries: it finds the row and column space from
-        a few hundred sampled rows and columns, as iterated robust CUR does [5]_, and makes one
-        to eight passes over the data. It takes an integer ``n_components`` as the rank of L if
-        that agrees with the data, and finds the rank otherwise; the noise is always estimated.
-        The result is checked on rows and columns drawn anew; where residuals do not look like
-        noise there, a warning says so and 'altproj' or 'admm' follows.
+    solver : {'auto', 'admm', 'ialm', 'altproj', 'sampled'}, default='auto'
+        'auto' and 'admm' reach the optimum. 'auto' raises the penalty as 'ialm' does until it
+        suits the data, then holds it and accelerates; 'admm' balances it from the start. 'ialm'
+        (inexact augmented Lagrangian [3]_) stops when the parts add up to the data, and falls
+        short of the optimum on noisy data: see ``dual_gap_``. 'altproj' (accelerated alternating
+        projections [4]_) takes ``n_components`` as the rank of L; it is not convex, tolerates
+        more corruption where it works, and has no warm start. 'sampled' is for millions of
+        entries: it finds the row and column space from a few hundred sampled rows and columns,
+        as iterated robust CUR does [5]_, and makes one to eight passes over the data. It takes
+        an integer ``n_components`` as the rank of L if that agrees with the data, and finds the
+        rank otherwise; the noise is always estimated. The result is checked on rows and columns
+        drawn anew; where residuals do not look like noise there, a warning says so and 'altproj'
+        or 'auto' follows.
     center : {'auto', 'median'} or None, default='auto'
         'median' subtracts the median of each column first. Without it a constant shift of the
         data is part of the low-rank part, as one more direction. 'auto' does it for tables whose
@@ -126,8 +114,8 @@ class RPCA(LowRankModel):
     flag_rate : float, default=0.001
         Share of the entries without an error that may be flagged in ``entry_flags_``.
     tol : float, default=1e-6
-        Stop when the residual of the two parts is this small a share of the data, or, if it
-        falls slowly, when ``dual_gap_`` is as small.
+        Stop when ``dual_gap_`` is this small and the residual of the two parts is as small a
+        share of the data.
     max_iter : int, default=1000
         Largest number of passes.
     warm_start : bool, default=False
@@ -219,7 +207,7 @@ class RPCA(LowRankModel):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PURSUIT_CONSTRAINTS,
         "debias": ["boolean"],
-        "solver": [StrOptions({"admm", "ialm", "altproj", "sampled"})],
+        "solver": [StrOptions({*SCHEDULES, "altproj", "sampled"})],
     }
 
     def __init__(
@@ -228,7 +216,7 @@ class RPCA(LowRankModel):
         *,
         sparsity: float | str = "auto",
         noise: float | str = "auto",
-        solver: str = "admm",
+        solver: str = "auto",
         center: str | None = "auto",
         scale: str | None = "auto",
         center_low_rank: bool = True,
@@ -285,7 +273,7 @@ class RPCA(LowRankModel):
         return split(
             data,
             loss,
-            schedule=Growing if solver == "ialm" else Balanced,
+            schedule=SCHEDULES[solver],
             tol=self.tol,
             max_iter=self.max_iter,
             callback=reporter(self),
@@ -314,7 +302,7 @@ class RPCA(LowRankModel):
         if rank is not None:
             result = self._parts(solver, rows, data, loss, noise)
         if rank is None or Check.of(data, result.low_rank, self.tol, seed=3).doubts:
-            solver = "admm"
+            solver = "auto"
             result = self._parts(solver, rows, data, loss, noise)
         told = UserWarning(
             f"RPCA: solver='sampled' found no low-rank part to be trusted: {check.doubts}. "
@@ -336,7 +324,7 @@ class RPCA(LowRankModel):
         """The fit that follows from both parts, or from the low-rank part fitted again."""
         if noise == 0 or not self.debias:
             return _pursuit_fit(self, rows, X, units, loss, noise, result)
-        shrinkage = loss.threshold / loss.weight if solver in ("admm", "ialm") else 0.0
+        shrinkage = loss.threshold / loss.weight if solver in SCHEDULES else 0.0
         center = bool(units.shift.any())
         found = refit(data, result.low_rank, shrinkage, self.flag_rate, center=center)
         decomposition = RefittedDecomposition.of(found, X, units, result.start())
@@ -404,8 +392,8 @@ class RPCAG(LowRankModel):
     flag_rate : float, default=0.001
         Share of the entries without an error that may be flagged in ``entry_flags_``.
     tol : float, default=1e-5
-        Stop when the residual of the two parts is this small a share of the data, or, if it
-        falls slowly, when ``dual_gap_`` is as small.
+        Stop when ``dual_gap_`` is this small and the residual of the two parts is as small a
+        share of the data.
     max_iter : int, default=2000
         Largest number of passes.
     warm_start : bool, default=False
@@ -569,265 +557,6 @@ class RPCAG(LowRankModel):
         )
         attributes = {"graph_": graph, "smoothness_": weight}
         return _pursuit_fit(self, rows, X, units, loss, noise, result, training, weight, attributes)
-
-
-class FRPCAG(LowRankModel):
-    r"""Fast robust PCA on graphs: smooth over samples and over features (FRPCAG).
-
-    Minimises :math:`\ell(X - U) + \gamma_1 \mathrm{tr}(U^\top \Phi_1 U) + \gamma_2 \mathrm{tr}(U
-    \Phi_2 U^\top)` over U, with Laplacians of a graph of the samples and one of the features
-    [1]_: U becomes low rank without any singular value being computed. X may have missing
-    entries.
-
-    New rows are connected to their nearest training rows, whose low-rank parts are fixed, and
-    each solves the same problem; a row of the training data has its own edges.
-
-    Parameters
-    ----------
-    n_components : int, float, 'auto' or None, default=None
-        Dimension of the subspace: a number, a share of the variance of the low-rank part, 'auto'
-        to find it by predicting held-out entries of the data, or None for its rank.
-    sample_smoothness : float or 'auto', default='auto'
-        Weight of the graph of the samples, for data in units of their root mean square entry,
-        which is one after standardisation: raise it to make neighbouring samples more alike.
-        'auto' spoils some entries and takes the weights with which they are mended best while
-        the others stay.
-    feature_smoothness : float or 'auto', default='auto'
-        The same for the graph of the features.
-    loss : str or EntryLoss, default='l1'
-        Loss of the residual entries: a name in `robustpca.parts.ENTRY_LOSSES`, or such an object
-        with its parameters.
-    standardize : bool, default=True
-        Whether to give all features mean zero and variance one first, as the paper does; both
-        parts are returned in the units of the data.
-    sample_graph : sparse array of shape (n_samples, n_samples), default=None
-        Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
-        connect nearest neighbours.
-    feature_graph : sparse array of shape (n_features, n_features), default=None
-        The same for the features. For the pixels of images use `robustpca.parts.grid_graph`.
-    n_neighbors : int, default=10
-        Neighbours of each vertex in a graph that is made here.
-    normalized : bool, default=True
-        Whether to use the normalised Laplacian.
-    center_low_rank : bool, default=True
-        Whether components are those of the low-rank part about its mean.
-    flag_rate : float, default=0.001
-        Share of the entries without an error that may be flagged in ``entry_flags_``.
-    tol : float, default=1e-5
-        Stop when a step is this small a share of the point it leads to.
-    max_iter : int, default=500
-        Largest number of passes.
-    warm_start : bool, default=False
-        Whether `fit` starts from the result of the previous call, if that was for data of the
-        same shape.
-    contamination : 'auto' or float, default='auto'
-        Which rows `predict` flags: 'auto' for those beyond a cutoff; a number in (0, 0.5] for
-        that share of the training rows, and new rows that score no better.
-    callback : callable, default=None
-        Called after each pass with its ``iteration``, ``objective`` and ``change``. An
-        exception raised in it ends the fit.
-    verbose : int, default=0
-        Print a line after each pass.
-
-    Attributes
-    ----------
-    low_rank_ : ndarray of shape (n_samples, n_features)
-        Low-rank part of the training data, with values for the missing entries.
-    sparse_ : csr_array or ndarray of shape (n_samples, n_features)
-        Sparse part; a SciPy sparse array where at most a third of its entries are not zero.
-    rank_ : int
-        Rank of the low-rank part.
-    density_ : float
-        Share of the observed entries that are not zero in the sparse part.
-    entry_flags_ : ndarray of shape (n_samples, n_features), dtype bool
-        Entries of the training data that are wrong: those whose residual the noise of their
-        column does not explain.
-    column_noise_ : ndarray of shape (n_features,)
-        Standard deviation of the noise of each column, as estimated for the flags.
-    embedding_ : ndarray of shape (n_samples, n_components)
-        Scores of the low-rank part of the training data.
-    sample_smoothness_, feature_smoothness_ : float
-        Weights of the graphs for the data after standardisation.
-    sample_graph_, feature_graph_ : csr_array
-        Adjacencies that were used; pass them to another fit of the same data.
-    loss_ : EntryLoss
-        Loss of the residual entries, with all its parameters as numbers.
-    mean_ : ndarray of shape (n_features,)
-        Mean of the rows of the low-rank part, or zero.
-    components_ : ndarray of shape (n_components, n_features)
-        Orthonormal basis of the low-rank part, one direction per row, by decreasing variance.
-    n_components_ : int
-        Dimension of the subspace.
-    explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
-        Variance of the scores of the low-rank part, and its share of the whole.
-    singular_values_ : ndarray of shape (n_components,)
-        Square roots of ``(n_samples - 1) * explained_variance_``.
-    orthogonal_cutoff_, score_cutoff_ : float
-        Distances beyond which `predict` calls a row an outlier while the other one is usual.
-    noise_variance_ : float
-        Robust variance of the data along each direction that is not in the subspace.
-    offset_ : float
-        The score below which `predict` calls a row an outlier.
-    objective_ : ndarray
-        Objective at the start and after each pass.
-    n_iter_ : int
-        Number of passes.
-    converged_ : bool
-        Whether ``tol`` was reached.
-
-    References
-    ----------
-    .. [1] Shahid, Perraudin, Kalofolias, Puy, Vandergheynst, Fast robust PCA on graphs, IEEE
-       Journal of Selected Topics in Signal Processing, 2016.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from robustpca import FRPCAG
-    >>> X = load_digits().data
-    >>> X[7, 20] = 100.0
-    >>> model = FRPCAG().fit(X)
-    >>> bool(model.sparse_[7, 20] > 80)
-    True
-    """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **LowRankModel._parameter_constraints,
-        **GRAPH_CONSTRAINTS,
-        "sample_smoothness": SMOOTHNESS_CONSTRAINT,
-        "feature_smoothness": SMOOTHNESS_CONSTRAINT,
-        "loss": [StrOptions(set(ENTRY_LOSSES)), EntryLoss],
-        "standardize": ["boolean"],
-        "sample_graph": ["array-like", "sparse matrix", None],
-        "feature_graph": ["array-like", "sparse matrix", None],
-    }
-
-    def __init__(
-        self,
-        n_components: int | float | str | None = None,
-        *,
-        sample_smoothness: float | str = "auto",
-        feature_smoothness: float | str = "auto",
-        loss: Any = "l1",
-        standardize: bool = True,
-        sample_graph: Any = None,
-        feature_graph: Any = None,
-        n_neighbors: int = 10,
-        normalized: bool = True,
-        center_low_rank: bool = True,
-        flag_rate: float = 0.001,
-        tol: float = 1e-5,
-        max_iter: int = 500,
-        warm_start: bool = False,
-        contamination: float | str = "auto",
-        callback: Callback | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.sample_smoothness = sample_smoothness
-        self.feature_smoothness = feature_smoothness
-        self.loss = loss
-        self.standardize = standardize
-        self.sample_graph = sample_graph
-        self.feature_graph = feature_graph
-        self.n_neighbors = n_neighbors
-        self.normalized = normalized
-        self.center_low_rank = center_low_rank
-        self.flag_rate = flag_rate
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.contamination = contamination
-        self.callback = callback
-        self.verbose = verbose
-
-    def _fit(self, rows: Rows) -> Fit:
-        X = observed(rows, axes=(1, 0))
-        shift, scale = _column_units(X, self.standardize)
-        data = (X - shift) / scale if self.standardize else X
-        unit = observed_scale(data) or 1.0
-        loss: EntryLoss = named(self.loss, ENTRY_LOSSES, "loss").scaled(unit)
-        sample_graph = adjacency_of(self.sample_graph, data, self.n_neighbors)
-        feature_graph = adjacency_of(self.feature_graph, data.T, self.n_neighbors, "features")
-        samples = laplacian(sample_graph, normalized=self.normalized)
-        features = laplacian(feature_graph, normalized=self.normalized)
-        sample_norm, feature_norm = eigenvalue_bound(samples), eigenvalue_bound(features)
-        sample_smoothness, feature_smoothness = descent_smoothness(
-            data,
-            loss,
-            (samples, features),
-            (sample_norm, feature_norm),
-            (self.sample_smoothness, self.feature_smoothness),
-            unit,
-            scale,
-        )
-        result = fista(
-            data,
-            loss,
-            samples,
-            sample_smoothness,
-            features,
-            feature_smoothness,
-            sample_norm=sample_norm,
-            feature_norm=feature_norm,
-            start=self._start(X.shape),
-            tol=self.tol,
-            max_iter=self.max_iter,
-            callback=reporter(self),
-        )
-        # A copy, since the user may change the array afterwards.
-        stored = data.copy() if data is X else data
-        decomposition = GraphDecomposition(
-            result.low_rank,
-            shift,
-            scale,
-            loss,
-            ResidualFlags.of(
-                lambda place: graph_errors(data[place], result.low_rank[place]),
-                len(data),
-                self.flag_rate,
-            ),
-            TrainingGraph(stored, sample_graph, samples, self.n_neighbors, self.normalized),
-            sample_smoothness,
-            feature_smoothness,
-            features,
-            feature_norm,
-        )
-        mean, values, directions = decomposition.principal_axes(self.center_low_rank)
-        rank = significant(values, GRAPH_RANK_TOL)
-        return Fit(
-            attributes={
-                "_decomposition": decomposition,
-                "rank_": rank,
-                "density_": decomposition.density,
-                "column_noise_": decomposition.entries.noise * scale,
-                "loss_": loss,
-                "sample_graph_": sample_graph,
-                "feature_graph_": feature_graph,
-                "sample_smoothness_": sample_smoothness,
-                "feature_smoothness_": feature_smoothness,
-            },
-            subspace=self._subspace(rows, X, decomposition, mean, values, directions, rank),
-            ending=result,
-            warnings=(*self._advice(decomposition, rank), *unconverged(self, result)),
-        )
-
-    def _advice(self, decomposition: GraphDecomposition, rank: int) -> tuple[Warning, ...]:
-        """What to change if the decomposition is trivial."""
-        if decomposition.density == 0 and decomposition.loss.threshold == 0:
-            found = "sparse_ is all zero and low_rank_ is the data"
-        elif rank == min(decomposition.smooth.shape) > 1:
-            found = f"low_rank_ has full rank {rank}"
-        else:
-            return ()
-        if "auto" in (self.sample_smoothness, self.feature_smoothness):
-            return ()
-        return (
-            UserWarning(
-                f"FRPCAG: {found}. Raise sample_smoothness={self.sample_smoothness:.3g} or "
-                f"feature_smoothness={self.feature_smoothness:.3g}, and see smoothness_path."
-            ),
-        )
 
 
 def _units(X: Array, model: "RPCA | RPCAG") -> Units:
@@ -996,14 +725,3 @@ def _pursuit_advice(
     else:
         return ()
     return (UserWarning(f"{type(model).__name__}: {advice}"),)
-
-
-def _column_units(X: Array, standardize: bool) -> tuple[Array, Array]:
-    """What to subtract from the columns and to divide them by; a constant one is not divided."""
-    if not standardize:
-        return np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
-    shift = np.nanmean(X, axis=0, dtype=np.float64)
-    squares = np.nanmean(np.square(X - shift.astype(X.dtype)), axis=0, dtype=np.float64)
-    deviation = np.sqrt(squares)
-    constant = deviation <= 8 * np.finfo(X.dtype).eps * np.abs(shift)
-    return shift.astype(X.dtype), np.where(constant, 1.0, deviation).astype(X.dtype)

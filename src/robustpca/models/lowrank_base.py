@@ -12,19 +12,25 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
+from scipy import sparse, stats
 from sklearn.utils.validation import check_is_fitted
 
 from robustpca.engine.linalg import Array, orthonormal, square_norms
 from robustpca.engine.rows import ArrayRows, Rows
 from robustpca.engine.svt import LowRank, lanes
-from robustpca.models.base import Subspace, SubspaceModel
-from robustpca.models.params import Interval
+from robustpca.models.base import Subspace, SubspaceModel, prediction_errors
+from robustpca.models.params import Interval, StrOptions
 from robustpca.parts.entry_losses import EntryLoss
 from robustpca.parts.units import Units
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph, smooth_rows
 from robustpca.solvers.refit import ResidualFlags, RobustRows
 from robustpca.solvers.splitting import DENSE_SHARE, compact, observed_norm
+
+GRAPH_CONSTRAINTS: dict[str, Any] = {
+    "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+    "normalized": ["boolean"],
+}
+SMOOTHNESS_CONSTRAINT = [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")]
 
 
 class LowRankModel(SubspaceModel):
@@ -43,6 +49,8 @@ class LowRankModel(SubspaceModel):
     _accept_sparse = False
     _allow_nan = True
     _by_blocks = False
+    # Whether rows that are not outliers have errors too, some of them none at all.
+    _changes_clean_rows: ClassVar[bool] = False
 
     center_low_rank: bool
     flag_rate: float
@@ -136,17 +144,22 @@ class LowRankModel(SubspaceModel):
         squares = square_residuals(X, self.inverse_transform(codes))
         return np.sqrt(squares), self._flags.scatter.distances(codes)
 
+    def _entry_errors(self, X: Any) -> Array:
+        X = observed(self._rows(X, reset=False))
+        points = self.inverse_transform(self._codes(X)) - self.mean_
+        errors = prediction_errors(X - self.mean_, points, self._basis)
+        return np.asarray(np.nanmean(errors**2, axis=1))
+
     def _training_codes(self, rows: Rows, places: list[slice]) -> Array:
         embedding = self.embedding_
         return np.concatenate([embedding[place] for place in places])
 
-    def _start(self, shape: tuple[int, int]) -> Array | None:
+    def _start(self, shape: tuple[int, int]) -> Any:
         """Where the loop starts: with ``warm_start`` at the end of the previous fit."""
         previous = getattr(self, "_decomposition", None)
         if not self.warm_start or previous is None or previous.start is None:
             return None
-        start: Array = previous.start
-        return start if start.shape == shape else None
+        return previous.start if previous.start.shape == shape else None
 
     def _subspace(
         self,
@@ -174,19 +187,21 @@ class LowRankModel(SubspaceModel):
         variances = np.zeros(count)
         variances[:known] = values[:known] ** 2 / n_samples
         tiles = zip(row_tiles(X), decomposition.tiles(), strict=True)
+        residuals = np.concatenate(
+            [
+                square_residuals(X[place], mean + (low - mean) @ components.T @ components)
+                for place, low in tiles
+            ]
+        )
+        rounding = 1e-6 * observed_scale(X) * np.sqrt(n_features)
         return Subspace.of(
             rows,
             mean,
             components,
-            residuals=np.concatenate(
-                [
-                    square_residuals(X[place], mean + (low - mean) @ components.T @ components)
-                    for place, low in tiles
-                ]
-            ),
+            residuals=residuals,
             variances=variances,
             total=float(np.sum(values**2)) / n_samples,
-            floor=1e-6 * observed_scale(X) * np.sqrt(n_features),
+            floor=_usual_distance(residuals, rounding) if self._changes_clean_rows else rounding,
         )
 
     def _n_components(self, values: Array, rank: int, rows: Rows) -> int:
@@ -223,7 +238,7 @@ class NuclearDecomposition:
         Connects new rows to the training rows (RPCAG).
     smoothness : float
         Weight of the graph.
-    start : ndarray or None
+    start : ndarray, Start or None
         Where another fit may start; only with ``warm_start``.
     """
 
@@ -235,7 +250,7 @@ class NuclearDecomposition:
     problem: RowProblem
     graph: TrainingGraph | None
     smoothness: float
-    start: Array | None
+    start: Any
 
     @property
     def low_rank(self) -> Array:
@@ -290,7 +305,7 @@ class RefittedDecomposition:
         Not zero at the flagged entries of the training data.
     units : Units
         Units of the columns in which the rows were fitted.
-    start : ndarray or None
+    start : Start or None
         Where another fit may start; only with ``warm_start``.
     """
 
@@ -299,12 +314,10 @@ class RefittedDecomposition:
     sparse: Any
     flagged: Any
     units: Units
-    start: Array | None
+    start: Any
 
     @classmethod
-    def of(
-        cls, entries: RobustRows, X: Array, units: Units, start: Array | None
-    ) -> "RefittedDecomposition":
+    def of(cls, entries: RobustRows, X: Array, units: Units, start: Any) -> "RefittedDecomposition":
         """Fit the rows of the training data, which are given in the user's units."""
         codes, flags = entries.solve(units.remove(X))
         parts = []
@@ -519,6 +532,21 @@ def square_residuals(X: Array, low_rank: Array) -> Array:
         return square_norms(error)
     shares = 1 - missing.mean(axis=1)
     return square_norms(np.where(missing, 0.0, error)) / np.maximum(shares, 1e-300)
+
+
+def _usual_distance(residuals: Array, rounding: float) -> float:
+    """Distance up to which a row is not unusual, given the squared distances of all rows.
+
+    Rows without any error say nothing about the size of errors. Where these are many, it follows
+    from the others: their median, and three deviations of the logarithms above it.
+    """
+    inexact = residuals[residuals > rounding**2]
+    if not 0 < len(inexact) / len(residuals) < 0.75:
+        return rounding
+    logs = np.log(inexact) / 2
+    typical = np.median(logs)
+    spread = np.median(np.abs(logs - typical)) / stats.norm.ppf(0.75)
+    return float(np.exp(min(typical + 3 * spread, np.quantile(logs, 0.95))))
 
 
 def significant_errors(X: Array, low_rank: Array) -> Array:

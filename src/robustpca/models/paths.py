@@ -16,8 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 
 from robustpca.engine.linalg import Array
-from robustpca.models.lowrank import FRPCAG, RPCA
+from robustpca.models.lowrank import RPCA
 from robustpca.models.lowrank_base import LowRankModel
+from robustpca.models.lowrank_graph import FRPCAG
 
 __all__ = ["Path", "smoothness_path", "sparsity_path"]
 
