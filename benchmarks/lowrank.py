@@ -97,7 +97,7 @@ def ialm(quick: bool) -> None:
         for corrupted in (0.05, 0.1):
             X = planted(shape, rank, corrupted)
             with threadpool_limits(1):
-                run = partial(RPCA(solver="ialm", tol=1e-7).fit, X)
+                run = partial(RPCA(noise=0.0, solver="ialm", tol=1e-7).fit, X)
                 run()
                 small = X.size <= 1_000_000
                 ours, model = seconds(run, 5)
@@ -141,11 +141,11 @@ def admm(quick: bool) -> None:
         for noise in (0.05, 0.5):
             X = planted((n, n), n // 20, 0.1, noise)
             with threadpool_limits(1):
-                run = partial(RPCA(tol=1e-6).fit, X)
+                run = partial(RPCA(noise=0.0, solver="admm", tol=1e-6).fit, X)
                 run()
                 ours, model = seconds(run, 3 if n < 1000 else 2)
                 full, (theirs, passes) = seconds(partial(textbook_admm, X, 1e-6))
-            best = RPCA(tol=1e-9, max_iter=5000).fit(X)
+            best = RPCA(noise=0.0, solver="admm", tol=1e-9, max_iter=5000).fit(X)
             reference = best.objective_[-1]
             print(
                 f"{n:>4}  {noise:5.2f}  {ours:7.2f}  {model.n_iter_:6d}  {full:8.2f}  "

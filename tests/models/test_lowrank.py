@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from pursuit import rpca, rpcag
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -17,14 +18,16 @@ from robustpca.parts.graphs import grid_graph, knn_graph, laplacian
 # On random data nothing is smooth, and it does not matter here.
 full_rank_is_fine = pytest.mark.filterwarnings("ignore:FRPCAG. low_rank_ has full rank")
 SOLVERS = {
-    "admm": RPCA(),
-    "ialm": RPCA(solver="ialm"),
-    "altproj": RPCA(3, solver="altproj"),
+    "auto": rpca(),
+    "admm": rpca(solver="admm"),
+    "ialm": rpca(solver="ialm"),
+    "altproj": rpca(3, solver="altproj"),
+    "sampled": rpca(3, solver="sampled"),
 }
 METHODS = {
     **SOLVERS,
-    "noise": RPCA(noise=0.05),
-    "RPCAG": RPCAG(smoothness=0.3, tol=1e-7),
+    "noise": rpca(noise=0.05),
+    "RPCAG": rpcag(smoothness=0.3, tol=1e-7),
     "FRPCAG": FRPCAG(tol=1e-8),
 }
 
@@ -114,7 +117,7 @@ class Least:
 @pytest.mark.parametrize("seed", range(12))
 def test_rpca_reaches_the_optimum_of_principal_component_pursuit(seed):
     X, least = small(seed), Least(small(seed))
-    model = RPCA().fit(X)
+    model = rpca().fit(X)
     weight, L = model.sparsity_, model.low_rank_
     best = least.of(least.nuclear() + weight * least.absolute())
     value = nuclear(L) + weight * absolute(X - L)
@@ -127,7 +130,7 @@ def test_rpca_reaches_the_optimum_of_principal_component_pursuit(seed):
 def test_rpca_with_noise_reaches_the_optimum_of_stable_pursuit(seed):
     X, noise = small(seed), 0.1
     least = Least(X)
-    model = RPCA(noise=noise).fit(X)
+    model = rpca(noise=noise).fit(X)
     observed = ~np.isnan(X)
     scale = noise * (np.sqrt(len(X)) + np.sqrt(X.shape[1])) * np.sqrt(observed.mean())
     S = least.cp.Variable(X.shape)
@@ -144,7 +147,7 @@ def test_rpca_with_noise_reaches_the_optimum_of_stable_pursuit(seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_rpcag_reaches_the_optimum(seed, normalized):
     X, least = small(seed), Least(small(seed))
-    model = RPCAG(smoothness=0.4, n_neighbors=3, normalized=normalized).fit(X)
+    model = rpcag(smoothness=0.4, n_neighbors=3, normalized=normalized).fit(X)
     weight, smoothness, L = model.sparsity_, model.smoothness_, model.low_rank_
     Phi = laplacian(model.graph_, normalized=normalized)
     best = least.of(least.nuclear() + weight * least.absolute() + smoothness * least.energy(Phi))
@@ -159,7 +162,8 @@ def test_rpcag_reaches_the_optimum(seed, normalized):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_frpcag_reaches_the_optimum(seed, loss, standardize):
     X = small(seed)
-    model = FRPCAG(sample_smoothness=0.7, n_neighbors=3, loss=loss, standardize=standardize).fit(X)
+    settings = {"n_neighbors": 3, "loss": loss, "standardize": standardize}
+    model = FRPCAG(sample_smoothness=0.7, feature_smoothness=1.0, **settings).fit(X)
     Z, U = standardized(X, model)
     least, scale = Least(Z), np.sqrt(np.nanmean(Z**2))
     Phi, Psi = laplacian(model.sample_graph_), laplacian(model.feature_graph_)
@@ -181,7 +185,7 @@ def test_frpcag_reaches_the_optimum(seed, loss, standardize):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_dual_gap_bounds_what_is_left_to_gain(seed, max_iter):
     X, least = small(seed), Least(small(seed))
-    model = RPCA(max_iter=max_iter).fit(X)
+    model = rpca(max_iter=max_iter).fit(X)
     best = least.of(least.nuclear() + model.sparsity_ * least.absolute())
     value = nuclear(model.low_rank_) + model.sparsity_ * absolute(X - model.low_rank_)
     assert value - best <= (model.dual_gap_ + 1e-9) * value
@@ -196,15 +200,15 @@ def test_the_dual_gap_is_a_bound_on_larger_problems_too():
     def value(model):
         return nuclear(model.low_rank_) + model.sparsity_ * absolute(X - model.low_rank_)
 
-    best = value(RPCA(tol=1e-8).fit(X))
+    best = value(rpca(tol=1e-8).fit(X))
     for max_iter in range(30, 80, 5):
-        model = RPCA(max_iter=max_iter).fit(X)
+        model = rpca(max_iter=max_iter).fit(X)
         assert value(model) - best <= (model.dual_gap_ + 1e-9) * value(model)
 
 
 def test_rpca_of_noisy_data_is_certified_by_multipliers_found_elsewhere():
     X = planted(0, 300, 200, 5, noise=0.1)[0]
-    model = RPCA().fit(X)
+    model = rpca().fit(X)
     weight, S, Y = model.sparsity_, dense(model.sparse_), np.zeros_like(X)
     penalty = 10 * X.size / (4 * absolute(X))
     for _ in range(110):
@@ -225,9 +229,9 @@ def test_with_noise_the_gradient_of_the_loss_is_a_subgradient_of_the_nuclear_nor
     X = planted(0, 300, 200, 5, noise=0.1, missing=0.1)[0]
     settings = {"noise": 0.1, "tol": 1e-7, "max_iter": 5000}
     if smoothness is None:
-        model, pull = RPCA(**settings).fit(X), 0.0
+        model, pull = rpca(**settings).fit(X), 0.0
     else:
-        model = RPCAG(smoothness=smoothness, **settings).fit(X)
+        model = rpcag(smoothness=smoothness, **settings).fit(X)
         pull = 2 * model.smoothness_ * (laplacian(model.graph_) @ model.low_rank_)
     L, weight = model.low_rank_, model.sparsity_
     scale = model.noise_ * (np.sqrt(300) + np.sqrt(200)) * np.sqrt(np.mean(~np.isnan(X)))
@@ -259,16 +263,16 @@ def test_the_weights_at_which_a_part_vanishes_are_those_of_theory(seed):
     left, _, right = np.linalg.svd(X, full_matrices=False)
     most, least = np.abs(left @ right).max(), 1 / np.linalg.norm(np.sign(X), 2)
     with pytest.warns(UserWarning, match=r"RPCA: sparse_ is all zero.*sparsity=.*Lower it"):
-        model = RPCA(sparsity=1.01 * most).fit(X)
+        model = rpca(sparsity=1.01 * most).fit(X)
     np.testing.assert_allclose(model.low_rank_, X, atol=1e-4)
     with pytest.warns(UserWarning, match=r"RPCA: low_rank_ is zero.*sparsity=.*Raise it"):
-        model = RPCA(sparsity=0.99 * least).fit(X)
+        model = rpca(sparsity=0.99 * least).fit(X)
     assert model.rank_ == 0
     np.testing.assert_allclose(dense(model.sparse_), X, atol=1e-4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        assert RPCA(sparsity=0.95 * most).fit(X).density_ > 0
-        assert RPCA(sparsity=1.05 * least).fit(X).rank_ > 0
+        assert rpca(sparsity=0.95 * most).fit(X).density_ > 0
+        assert rpca(sparsity=1.05 * least).fit(X).rank_ > 0
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -299,7 +303,7 @@ def test_a_tenth_wrong_and_three_tenths_missing_is_recovered_and_filled_in(solve
 @pytest.mark.parametrize("seed", range(8))
 def test_rank_density_and_gap_are_right_at_the_same_time(seed):
     X, L, S = planted(seed, 100, 80, 3)
-    model = RPCA().fit(X)
+    model = rpca().fit(X)
     assert model.rank_ == 3
     assert model.density_ == pytest.approx(np.mean(S != 0))
     assert model.dual_gap_ < 1e-5
@@ -310,7 +314,7 @@ def test_rank_density_and_gap_are_right_at_the_same_time(seed):
 def test_large_offsets_of_the_columns_do_no_harm(center):
     X, L, _ = planted(0)
     shift = np.linspace(-50, 50, X.shape[1])
-    model = RPCA(center=center).fit(X + shift)
+    model = rpca(center=center).fit(X + shift)
     assert relative(model.low_rank_, L + shift) < 1e-6
     assert model.n_components_ == 3
     np.testing.assert_allclose(model.mean_, (L + shift).mean(axis=0), atol=1e-4)
@@ -329,7 +333,7 @@ def test_large_offsets_of_the_columns_do_no_harm(center):
 def test_automatic_noise_is_the_planted_one_and_so_is_the_rank(n, d, rank, noise):
     for seed in range(2):
         X, L, _ = planted(seed, n, d, rank, noise=noise)
-        model = RPCA(noise="auto").fit(X)
+        model = rpca(noise="auto").fit(X)
         assert 0.7 * noise < model.noise_ < 1.3 * noise
         assert model.rank_ == rank
         assert relative(model.low_rank_, L) < 0.6 * noise
@@ -337,7 +341,7 @@ def test_automatic_noise_is_the_planted_one_and_so_is_the_rank(n, d, rank, noise
 
 def test_automatic_noise_of_clean_data_is_none():
     X, L, _ = planted(0)
-    model = RPCA(noise="auto").fit(X)
+    model = rpca(noise="auto").fit(X)
     assert model.noise_ == 0
     assert relative(model.low_rank_, L) < 1e-6
 
@@ -364,7 +368,7 @@ def test_units_matter_to_no_part(name, factor):
 def test_transposed_data_have_transposed_parts(noise):
     X = planted(0, 90, 50, noise=0.1)[0]
     settings = {"noise": noise, "tol": 1e-8, "max_iter": 5000}
-    model, turned = RPCA(**settings).fit(X), RPCA(**settings).fit(X.T)
+    model, turned = rpca(**settings).fit(X), rpca(**settings).fit(X.T)
     np.testing.assert_allclose(turned.low_rank_.T, model.low_rank_, atol=1e-3)
     np.testing.assert_allclose(dense(turned.sparse_).T, dense(model.sparse_), atol=1e-3)
     assert turned.rank_ == model.rank_
@@ -373,8 +377,10 @@ def test_transposed_data_have_transposed_parts(noise):
 @full_rank_is_fine
 def test_frpcag_of_transposed_data_with_swapped_graphs_is_the_transpose():
     X = planted(0, 60, 40, noise=0.1)[0]
-    model = FRPCAG(sample_smoothness=0.5, standardize=False, tol=1e-9).fit(X)
+    settings = {"sample_smoothness": 0.5, "feature_smoothness": 1.0, "standardize": False}
+    model = FRPCAG(**settings, tol=1e-9).fit(X)
     turned = FRPCAG(
+        sample_smoothness=1.0,
         feature_smoothness=0.5,
         sample_graph=model.feature_graph_,
         feature_graph=model.sample_graph_,
@@ -387,7 +393,7 @@ def test_frpcag_of_transposed_data_with_swapped_graphs_is_the_transpose():
 def test_rpcag_without_smoothness_is_rpca():
     X = planted(0, noise=0.05, missing=0.1)[0]
     settings = {"tol": 1e-6, "max_iter": 1000}
-    model, plain = RPCAG(smoothness=0, **settings).fit(X), RPCA(**settings).fit(X)
+    model, plain = rpcag(smoothness=0, **settings).fit(X), rpca(solver="admm", **settings).fit(X)
     np.testing.assert_array_equal(model.low_rank_, plain.low_rank_)
     np.testing.assert_array_equal(dense(model.sparse_), dense(plain.sparse_))
 
@@ -429,16 +435,16 @@ def test_noisy_data_need_no_more_passes_than_are_allowed():
     for n, d, noise, missing in ((500, 30, 0.1, 0.1), (500, 30, 0.5, 0.0), (120, 60, 1.0, 0.0)):
         for seed in range(2):
             X = planted(seed, n, d, 2 if d == 30 else 3, noise=noise, missing=missing)[0]
-            assert RPCA().fit(X).n_iter_ < 600
+            assert rpca().fit(X).n_iter_ < 600
 
 
 def test_parts_are_stored_in_the_form_that_takes_less_memory():
     X = planted(0, 400, 300, 5)[0]
-    model = RPCA().fit(X)
+    model = rpca().fit(X)
     assert sparse.issparse(model.sparse_)
     assert model.sparse_.format == "csr"
     assert len(pickle.dumps(model)) < 0.25 * X.nbytes
-    many = RPCA(sparsity=0.03).fit(planted(0, noise=0.1)[0])
+    many = rpca(sparsity=0.03).fit(planted(0, noise=0.1)[0])
     assert many.density_ > 1 / 3
     assert isinstance(many.sparse_, np.ndarray)
 
@@ -455,7 +461,7 @@ def test_frpcag_stores_a_sparse_part_compactly_though_a_few_rows_are_dense():
 
 DTYPES = {
     **{name: METHODS[name] for name in ("admm", "ialm", "altproj", "RPCAG", "FRPCAG")},
-    "median": RPCA(center="median"),
+    "median": rpca(center="median"),
     "l2": FRPCAG(loss="l2"),
     "raw": FRPCAG(standardize=False),
 }
@@ -471,7 +477,7 @@ def test_both_parts_of_single_precision_data_are_in_single_precision(name):
 
 
 @full_rank_is_fine
-@pytest.mark.parametrize("model", [RPCA(noise=0.1), RPCAG(noise="auto"), FRPCAG(loss="huber")])
+@pytest.mark.parametrize("model", [rpca(noise=0.1), rpcag(noise="auto"), FRPCAG(loss="huber")])
 def test_a_loss_with_a_threshold_preserves_single_precision(model):
     X = planted(0, 60, 40, noise=0.1)[0].astype(np.float32)
     model = clone(model).fit(X)
@@ -493,13 +499,18 @@ def test_frpcag_counts_no_rounding_error_as_sparse(smoothness):
 def test_a_low_rank_part_of_full_rank_names_the_parameters():
     X = np.random.default_rng(0).normal(size=(40, 6))
     with pytest.warns(UserWarning, match=r"RPCA: .*full rank 6. Lower sparsity=0\.4.*noise='auto'"):
-        RPCA(sparsity=0.4).fit(X)
+        rpca(sparsity=0.4).fit(X)
     with pytest.warns(UserWarning, match=r"full rank 6. Raise sample_smoothness=0\.1 or feature_"):
-        FRPCAG(sample_smoothness=0.1).fit(X)
+        FRPCAG(sample_smoothness=0.1, feature_smoothness=1.0).fit(X)
 
 
 @pytest.mark.parametrize(
-    "model", [RPCA(sparsity=9.0), RPCAG(sparsity=900.0), FRPCAG(sample_smoothness=0.01)]
+    "model",
+    [
+        rpca(sparsity=9.0),
+        rpcag(sparsity=900.0),
+        FRPCAG(sample_smoothness=0.01, feature_smoothness=1.0),
+    ],
 )
 def test_warnings_point_at_the_line_that_called_fit(model):
     with pytest.warns(UserWarning, match="is the data|full rank") as caught:
@@ -509,13 +520,13 @@ def test_warnings_point_at_the_line_that_called_fit(model):
 
 def test_with_alternating_projections_the_warning_names_the_rank():
     with pytest.warns(UserWarning, match="n_components"):
-        RPCA(10, solver="altproj").fit(planted(0, 30, 10)[0])
+        rpca(10, solver="altproj").fit(planted(0, 30, 10)[0])
 
 
 @pytest.mark.parametrize("n_components", [None, 0.9])
 def test_alternating_projections_need_a_rank(n_components):
     with pytest.raises(ValueError, match=r"solver='altproj'.*n_components=.*or use solver='admm'"):
-        RPCA(n_components, solver="altproj").fit(planted(0, 20, 10)[0])
+        rpca(n_components, solver="altproj").fit(planted(0, 20, 10)[0])
 
 
 @pytest.mark.parametrize("kind", ["lower rank", "all entries large"])
@@ -525,7 +536,7 @@ def test_alternating_projections_take_data_of_lower_rank(kind):
         X = np.where(np.arange(160).reshape(20, 8) == 37, 5.0, 0.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        model = RPCA(2, solver="altproj").fit(X)
+        model = rpca(2, solver="altproj").fit(X)
     np.testing.assert_allclose(model.low_rank_ + dense(model.sparse_), X, atol=1e-4)
 
 
@@ -534,7 +545,7 @@ def test_a_weight_that_is_not_positive_is_refused(sparsity):
     with pytest.raises(
         ValueError, match=rf"'sparsity' parameter of RPCA must be.*Got {sparsity!r}"
     ):
-        RPCA(sparsity=sparsity).fit(np.eye(5))
+        rpca(sparsity=sparsity).fit(np.eye(5))
 
 
 def test_an_unknown_loss_is_refused_with_the_known_ones():
@@ -593,9 +604,9 @@ def test_a_graph_that_is_none_is_refused_in_words(method, name):
 @full_rank_is_fine
 def test_a_graph_can_be_given_and_used_again():
     X = planted(0, 60, 30, noise=0.1)[0]
-    first = RPCAG(smoothness=0.1).fit(X)
+    first = rpcag(smoothness=0.1).fit(X)
     for graph in (first.graph_, knn_graph(X, 10), knn_graph(X, 10).toarray()):
-        again = RPCAG(smoothness=0.1, graph=graph).fit(X)
+        again = rpcag(smoothness=0.1, graph=graph).fit(X)
         np.testing.assert_array_equal(again.low_rank_, first.low_rank_)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     first = FRPCAG().fit(X)
@@ -608,7 +619,7 @@ def test_a_graph_can_be_given_and_used_again():
 def test_graphs_of_scikit_learn_are_taken(mode):
     X = planted(0, 60, 30, noise=0.1)[0]
     given = KNeighborsTransformer(n_neighbors=10, mode=mode).fit_transform(X)
-    model, own = RPCAG(smoothness=0.1, graph=given).fit(X), RPCAG(smoothness=0.1).fit(X)
+    model, own = rpcag(smoothness=0.1, graph=given).fit(X), rpcag(smoothness=0.1).fit(X)
     assert abs(model.graph_ - model.graph_.T).max() == 0
     if mode == "distance":
         assert abs(model.graph_ - own.graph_).max() < 1e-12
@@ -638,7 +649,7 @@ def test_a_vertex_without_edges_is_left_alone():
     np.testing.assert_allclose(model.low_rank_[7], X[7], atol=1e-12)
     empty = sparse.csr_array((60, 60))
     settings = {"tol": 1e-6, "max_iter": 1000}
-    lonely, plain = RPCAG(graph=empty, **settings).fit(X), RPCA(**settings).fit(X)
+    lonely, plain = rpcag(graph=empty, **settings).fit(X), rpca(solver="admm", **settings).fit(X)
     np.testing.assert_allclose(lonely.low_rank_, plain.low_rank_, atol=1e-6)
 
 
@@ -653,7 +664,8 @@ def test_progress_shows_the_rank(name, capsys):
     assert heard[-1].rank == model.rank_
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+# The sampled solver needs a single pass here.
+@pytest.mark.parametrize("solver", [name for name in SOLVERS if name != "sampled"])
 def test_stopping_early_warns_with_the_parameters_for_every_solver(solver):
     words = r"RPCA stopped after max_iter=2 passes.*tol=.*Raise max_iter, or raise tol"
     with pytest.warns(ConvergenceWarning, match=words):
@@ -661,7 +673,7 @@ def test_stopping_early_warns_with_the_parameters_for_every_solver(solver):
     assert (model.n_iter_, model.converged_) == (2, False)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "sampled"])
 @pytest.mark.filterwarnings("ignore:FRPCAG. low_rank_ has full rank")
 def test_a_fit_after_an_interrupt_is_as_good_as_new(name):
     def interrupt(info):
@@ -684,7 +696,7 @@ def test_an_interrupted_second_fit_leaves_the_first_or_none():
         raise KeyboardInterrupt
 
     X = planted(0, 60, 40)[0]
-    model = RPCA(center="median").fit(X)
+    model = rpca(center="median").fit(X)
     expected = model.transform(X)
     with pytest.raises(KeyboardInterrupt):
         model.set_params(callback=interrupt).fit(X + 5)
@@ -712,7 +724,7 @@ def test_rows_with_gross_errors_are_flagged_and_no_others(name):
     truth[rng.choice(150, 15, replace=False)] = -1
     for i in np.flatnonzero(truth == -1):
         X[i, rng.choice(40, 4, replace=False)] += rng.choice([-5, 5], 4)
-    model = clone({**METHODS, "noise": RPCA(noise="auto"), "RPCAG": RPCAG(smoothness=0.01)}[name])
+    model = clone({**METHODS, "noise": rpca(noise="auto"), "RPCAG": rpcag(smoothness=0.01)}[name])
     np.testing.assert_array_equal(model.fit(X).predict(X), truth)
 
 
@@ -721,15 +733,18 @@ def test_frpcag_ranks_every_row_with_gross_errors_below_all_others():
     rng = np.random.default_rng(5)
     X = rng.uniform(-1, 1, size=(150, 3)) @ rng.normal(size=(3, 40))
     X[:15, :4] += 8 * rng.choice([-1, 1], size=(15, 4))
-    flags = FRPCAG(contamination=0.1).fit_predict(X)
-    np.testing.assert_array_equal(flags, np.repeat([-1, 1], [15, 135]))
+    model = FRPCAG(sample_smoothness=1.0, feature_smoothness=1.0, contamination=0.1)
+    np.testing.assert_array_equal(model.fit_predict(X), np.repeat([-1, 1], [15, 135]))
 
 
 WARM = {
-    "RPCA": (RPCA(tol=1e-7, max_iter=5000), {"sparsity": 0.1}),
-    "noise": (RPCA(noise=0.1, tol=1e-7, max_iter=5000), {"sparsity": 0.1}),
-    "RPCAG": (RPCAG(smoothness=0.3, tol=1e-7, max_iter=5000), {"smoothness": 0.32}),
-    "FRPCAG": (FRPCAG(tol=1e-8, max_iter=5000), {"sample_smoothness": 1.1}),
+    "RPCA": (rpca(tol=1e-7, max_iter=5000), {"sparsity": 0.1}),
+    "noise": (rpca(noise=0.1, tol=1e-7, max_iter=5000), {"sparsity": 0.1}),
+    "RPCAG": (rpcag(smoothness=0.3, tol=1e-7, max_iter=5000), {"smoothness": 0.32}),
+    "FRPCAG": (
+        FRPCAG(sample_smoothness=1.0, feature_smoothness=1.0, tol=1e-8, max_iter=5000),
+        {"sample_smoothness": 1.1},
+    ),
 }
 
 
@@ -781,6 +796,32 @@ def test_integers_are_decomposed():
     X = rng.integers(-9, 10, size=(80, 2)) @ rng.integers(-9, 10, size=(2, 40))
     spoiled = X.copy()
     spoiled[rng.random(X.shape) < 0.05] += 500
-    model = RPCA().fit(spoiled)
+    model = rpca().fit(spoiled)
     np.testing.assert_allclose(model.low_rank_, X, atol=0.01)
     assert model.rank_ == 2
+
+
+@pytest.mark.parametrize("n_components", [None, 3, 0.9])
+def test_the_sampled_solver_finds_rank_and_noise(n_components):
+    X, L, S = planted(0, 400, 350, 5, noise=0.1, missing=0.05)
+    model = rpca(n_components, solver="sampled").fit(X)
+    assert model.rank_ == 5
+    assert model.n_components_ == {None: 5, 3: 3}.get(n_components, model.n_components_)
+    assert model.noise_ == pytest.approx(0.1, rel=0.15)
+    assert relative(model.low_rank_, L) < 0.01
+    assert model.converged_
+    assert model.dual_gap_ < 0.02
+    assert model.density_ == pytest.approx(np.mean((np.abs(S) > 0.5)[~np.isnan(X)]), rel=0.05)
+
+
+def test_the_sampled_solver_says_when_another_one_takes_over():
+    X, L, _ = planted(0, 300, 200, 60)
+    with pytest.warns(UserWarning, match=r"solver='sampled' found no .*: .* solver='admm' was"):
+        model = rpca(2, solver="sampled").fit(X)
+    np.testing.assert_allclose(model.low_rank_, rpca(2).fit(X).low_rank_, atol=1e-8)
+    # A few rows that sampling is bound to miss.
+    X, L, _ = planted(0, 2000, 60, 2, corrupted=0.02)
+    L[:3] += 40 * np.random.default_rng(1).normal(size=60)
+    X[:3] = L[:3]
+    model = rpca(3, solver="sampled").fit(X)
+    assert (model.predict(X[:3]) == -1).all()

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from reweighting import SHAPES, degrees, noisy_planted, random_rotation, square_residuals, textbook
@@ -206,9 +206,25 @@ def awkward_data(draw):
     return X * draw(st.sampled_from([1e-3, 1.0, 1e3])), draw(st.integers(1, min(n, d)))
 
 
+# One sample weighs 1e12 times as much as the others.
+PINNED = np.array(
+    [
+        [-2.5, 3.7, 5.7],
+        [-4.4, -40.5, -14.7],
+        [10.7, 76.2, 55.2],
+        [0.6, 17.8, 20.4],
+        [-20.7, -56.2, -57.4],
+    ]
+)
+# The loss of one of two samples vanishes on the way.
+VANISHING = np.array([[0.49378, -23.23712], [0.32866, -23.26417]])
+
+
 @pytest.mark.parametrize("weighting", WEIGHTINGS_TO_TRY)
 @pytest.mark.parametrize("loss", LOSSES_TO_TRY)
 @settings(max_examples=15)
+@example(data=(PINNED, 2), solver="eig", center="mean", init="pca")
+@example(data=(VANISHING, 1), solver="eig", center="zero", init="pca")
 @given(
     data=awkward_data(),
     solver=st.sampled_from(["eig", "power"]),

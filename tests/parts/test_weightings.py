@@ -491,22 +491,27 @@ class TestCoRobust:
         np.testing.assert_allclose(step.direct, 1 / (1 - 0.25**weighting.gamma), rtol=1e-15)
         assert (step.objective, step.n_active) == (0.0, 4)
 
-    def test_one_perfect_sample_stays_finite_thanks_to_the_floor(self):
-        step = CoRobust().solve(np.array([2.0, 0.0, 3.0, 5.0]))
-        # As if its loss were 1e-12 of the positive median 3; the next best sample shares with it.
-        root = np.sqrt(3e-12)
-        expected = np.array([root, np.sqrt(2), 0, 0]) / (root + np.sqrt(2))
-        # The lesser weight is 1e-6 and found as 1 minus the greater.
-        np.testing.assert_allclose(step.weights, expected, rtol=1e-9)
-        assert step.direct.max() == pytest.approx(1 + np.sqrt(2) / root, rel=1e-9)
-        assert step.objective == pytest.approx(10, rel=1e-5)
+    @pytest.mark.parametrize("loss", [0.0, 1e-200, 1e-20])
+    def test_one_perfect_sample_stays_finite_thanks_to_the_floor(self, loss):
+        step = CoRobust().solve(np.array([2.0, loss, 3.0, 5.0]))
+        # As if its loss were 1e-12 of the next best one's, which shares with it.
+        np.testing.assert_allclose(step.weights, [1e-6, 1 - 1e-6, 0, 0], rtol=1e-8)
+        assert step.direct.max() == pytest.approx(1e6, rel=1e-8)
+        assert step.objective == pytest.approx(2 / (1 - 1e-6) + 8, rel=1e-12)
 
-    def test_the_floor_is_a_share_of_the_median(self):
-        losses = np.array([0.0, 4.0, 4.0])
-        floored = CoRobust(floor=0.25).solve(losses)
-        np.testing.assert_allclose(
-            floored.weights, CoRobust().solve(np.array([1.0, 4.0, 4.0])).weights, rtol=1e-15
-        )
+    def test_the_floor_bounds_the_weights(self):
+        losses = np.array([0.0, 4.0, 9.0])
+        floored, bounded = CoRobust(floor=0.01).solve(losses), CoRobust(0.9).solve(losses)
+        np.testing.assert_allclose(floored.weights, bounded.weights, rtol=1e-14)
+        assert floored.weights.max() == pytest.approx(0.9, rel=1e-14)
+        # The bound leaves room for equal weights, however few the samples are.
+        np.testing.assert_allclose(CoRobust(floor=0.99).solve(np.ones(2)).weights, 0.5)
+
+    @pytest.mark.parametrize("weighting", CO_ROBUST, ids=repr)
+    def test_the_objective_does_not_rise_while_one_loss_vanishes(self, weighting):
+        vanishing = [0.0, *10.0 ** np.arange(-40, 1)]
+        values = [weighting.solve(np.array([1.0, loss])).objective for loss in vanishing]
+        assert np.all(np.diff(values) >= -1e-14)
 
     @pytest.mark.parametrize("gamma", [1.0, 2.0])
     def test_a_bound_keeps_one_perfect_sample_in_its_place(self, gamma):
@@ -589,8 +594,8 @@ def test_huge_and_tiny_losses_do_not_overflow(weighting, rng):
         np.testing.assert_allclose(weighting.solve(scale * losses).weights, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("floor", [0.0, -1.0])
-def test_a_floor_that_is_not_positive_is_refused(floor):
+@pytest.mark.parametrize("floor", [0.0, -1.0, 1.0])
+def test_a_floor_that_is_not_a_share_is_refused(floor):
     with pytest.raises(ValueError, match=f"floor={floor} must be positive"):
         CoRobust(floor=floor).solve(np.array([0.0, 1.0, 2.0]))
 

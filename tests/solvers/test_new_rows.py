@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist
 from robustpca.engine.svt import LowRank
 from robustpca.parts.entry_losses import HuberNorm, L1Norm, SquaredNorm
 from robustpca.parts.graphs import eigenvalue_bound, knn_graph, laplacian
+from robustpca.solvers import new_rows
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph, smooth_rows
 from robustpca.solvers.splitting import GraphSmoothness, mean_size, split
 
@@ -237,6 +238,77 @@ def row_problem(result, loss, penalty, centred=True):
     mean, basis = middle @ right, (turn.T[::-1] @ right)[:rank]
     low_rank = LowRank(left[:, :rank], right[:rank], values[:rank])
     return RowProblem.of(low_rank, mean, basis, loss, penalty)
+
+
+class TestNewton:
+    """Rows with few directions are solved by Newton's method, to all digits."""
+
+    def case(self, seed, loss, *, shape=(300, 400), rank=6, noise=0.0, missing=0.0):
+        """A pursuit of some rows, and others of the same kind."""
+        X = planted(np.random.default_rng(seed), shape, rank, noise=noise, missing=missing)
+        known, new = X[: shape[0] // 2], X[shape[0] // 2 :]
+        result = split(known, loss, tol=1e-7, max_iter=1000)
+        return row_problem(result, loss, 0.25 / mean_size(known)), new
+
+    @pytest.mark.parametrize("missing", [0.0, 0.2])
+    @pytest.mark.parametrize("shape", [(300, 400), (600, 50)], ids=str)
+    @pytest.mark.parametrize(
+        ("loss", "noise", "few"),
+        [(L1Norm(0.05), 0.0, 3), (HuberNorm(0.05, 0.2), 0.1, 0)],
+        ids=["l1", "huber"],
+    )
+    def test_few_rows_are_left_to_the_splitting(
+        self, loss, noise, few, shape, missing, monkeypatch
+    ):
+        left, split_rows = [], new_rows._Rows._split
+
+        def count(solver, X, *parts):
+            left.append(len(X))
+            return split_rows(solver, X, *parts)
+
+        monkeypatch.setattr(new_rows._Rows, "_split", count)
+        for seed in range(10):
+            problem, new = self.case(seed, loss, shape=shape, noise=noise, missing=missing)
+            assert np.isfinite(problem.solve(new)).all()
+        # Of 1500 or 3000.
+        assert sum(left) <= few
+
+    @pytest.mark.parametrize(
+        ("loss", "noise", "tol"),
+        [(L1Norm(0.05), 0.0, 1e-6), (L1Norm(0.05), 0.1, 1e-4), (HuberNorm(0.05, 0.2), 0.1, 1e-7)],
+        ids=["l1", "l1 and noise", "huber"],
+    )
+    def test_it_agrees_with_the_splitting(self, loss, noise, tol, monkeypatch):
+        problem, new = self.case(0, loss, shape=(200, 60), rank=3, noise=noise, missing=0.1)
+        found = problem.solve(new)
+        monkeypatch.setattr(new_rows, "NEWTON_RANK", 0)
+        expected = problem.solve(new, tol=1e-10, max_iter=20_000)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=tol * np.abs(expected).max())
+
+    def test_the_gradient_vanishes_to_all_digits(self, rng):
+        loss = HuberNorm(0.05, 0.2)
+        problem, new = self.case(0, loss, noise=0.1, missing=0.1)
+        Z = problem.solve(new)
+        error = new - problem.mean - Z @ problem.basis
+        forces = np.nan_to_num(loss.weight * np.clip(error / loss.threshold, -1, 1))
+        gradient = Z @ problem.ridge + problem.linear - forces @ problem.basis.T
+        assert np.abs(gradient).max() < 1e-13
+
+    def test_a_row_that_newton_does_not_solve_is_left_to_the_splitting(self, rng, monkeypatch):
+        problem, new = self.case(0, L1Norm(0.05), shape=(200, 60), rank=3, noise=0.1)
+        expected = problem.solve(new)
+        monkeypatch.setattr(new_rows, "NEWTON_STEPS", 2)
+        # Along a nearly flat direction the splitting creeps; the objectives agree.
+        values = [
+            TestRowProblem().objective(problem, new, Z) for Z in (problem.solve(new), expected)
+        ]
+        assert values[0] == pytest.approx(values[1], rel=1e-7)
+
+    def test_the_interpreter_gives_what_the_compiler_gives(self, rng, monkeypatch):
+        problem, new = self.case(0, HuberNorm(0.05, 0.2), noise=0.1, missing=0.1)
+        expected = problem.solve(new[:3])
+        monkeypatch.setattr(new_rows, "compiled", lambda function: function)
+        np.testing.assert_allclose(problem.solve(new[:3]), expected, rtol=0, atol=1e-10)
 
 
 class TestTrainingRows:

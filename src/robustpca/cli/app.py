@@ -16,6 +16,7 @@ from robustpca.cli.data import fetch_data, show_data
 from robustpca.cli.demo import show_demo
 from robustpca.cli.methods import show_methods
 from robustpca.cli.report import make_report
+from robustpca.cli.tune import tune_data
 
 __all__ = ["application", "main"]
 
@@ -152,5 +153,13 @@ def application() -> Any:
         """Compare methods on your own data."""
         with one_sentence():
             run_compare(data, methods, corrupt or [], components, image_shape, seeds, out, jobs)
+
+    @app.command()
+    def tune(
+        data: Annotated[Path, typer.Argument(help="A .csv, .tsv, .npy or .npz file.")],
+    ) -> None:
+        """Say which troubles your data have, and which method to use for them."""
+        with one_sentence():
+            tune_data(data)
 
     return app

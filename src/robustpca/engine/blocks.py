@@ -49,6 +49,8 @@ class Block:
     ----------
     floors : dict
         Share of a row's norm below which its distance to a subspace is rounding error.
+    cancels : dict
+        Share of a row's squared norm below which a squared distance is measured anew.
     center_power : int
         Power of the length of the centre that enters rounding errors: 0 if rows are centred
         before they are multiplied.
@@ -57,6 +59,7 @@ class Block:
     """
 
     floors: ClassVar[dict[str, float]]
+    cancels: ClassVar[dict[str, float]] = {"float64": 0.0, "float32": 0.0}
     center_power: ClassVar[int] = 2
     raw_operand: ClassVar[bool] = False
 
@@ -99,6 +102,7 @@ class DenseBlock(Block):
     """Rows of a dense array, centred one cache-sized tile at a time."""
 
     floors: ClassVar = {"float64": 1e-10, "float32": 1e-6}
+    cancels: ClassVar = {"float64": 1e-6, "float32": 1e-3}
     center_power = 0
 
     def __init__(self, block: Array, center: Array, dtype: np.dtype[Any]) -> None:
@@ -181,8 +185,7 @@ class DenseBlock(Block):
         rounding error is left, the difference vector itself is measured.
         """
         distances = norms - square_norms(codes)
-        unsafe = 1e-6 if self.dtype == np.float64 else 1e-3
-        close = np.flatnonzero(distances < unsafe * norms)
+        close = np.flatnonzero(distances < self.cancels[self.dtype.name] * norms)
         basis = basis.astype(self.dtype, copy=False)
         size = cached_rows(self.block.shape[1] * self.dtype.itemsize)
         for place in slices(len(close), size):

@@ -1,5 +1,6 @@
 """Small linear algebra shared by every loop."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -49,15 +50,37 @@ def principal_axes(gram: Array) -> tuple[Array, Array]:
     Coordinates without any variance stay out of the others' way: they come last, in order, as
     axes of their own, and all other eigenvectors are exactly zero there.
     """
-    used = gram.any(axis=0)
-    n_used = int(np.count_nonzero(used))
-    values, axes = np.zeros(len(gram)), np.zeros(gram.shape)
-    axes[~used, n_used:] = np.eye(len(gram) - n_used)
+
+    def solve(inner: Array) -> tuple[Array, Array]:
+        values, vectors = linalg.eigh(inner, driver="evd", check_finite=False)
+        return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+
+    used = np.asarray(gram.any(axis=0))
+    return _axes(used, gram if used.all() else gram[np.ix_(used, used)], solve)
+
+
+def singular_axes(A: Array) -> tuple[Array, Array]:
+    """What `principal_axes` gives for ``A.T @ A``, with the digits that the product would lose."""
+
+    def solve(inner: Array) -> tuple[Array, Array]:
+        missing = max(0, inner.shape[1] - len(inner))
+        inner = np.pad(inner, ((0, missing), (0, 0)))
+        values, turned = linalg.svd(inner, full_matrices=False, check_finite=False)[1:]
+        return values**2, turned.T
+
+    used = np.asarray(A.any(axis=0))
+    return _axes(used, A[:, used], solve)
+
+
+def _axes(
+    used: Array, inner: Array, solve: Callable[[Array], tuple[Array, Array]]
+) -> tuple[Array, Array]:
+    """Solve for the used coordinates; the others come last, as axes of their own."""
+    n, n_used = len(used), int(np.count_nonzero(used))
+    values, axes = np.zeros(n), np.zeros((n, n))
+    axes[~used, n_used:] = np.eye(n - n_used)
     if n_used:
-        inner = gram if n_used == len(gram) else gram[np.ix_(used, used)]
-        found, vectors = linalg.eigh(inner, driver="evd", check_finite=False)
-        values[:n_used] = np.maximum(found[::-1], 0.0)
-        axes[used, :n_used] = vectors[:, ::-1]
+        values[:n_used], axes[used, :n_used] = solve(inner)
     return values, axes
 
 

@@ -260,6 +260,20 @@ def spectral_norm(A: Array, pool: ThreadPool, n_steps: int = 12, seed: int = 0) 
     return float(linalg.svdvals(images, check_finite=False)[0])
 
 
+def restricted_norm(A: Array, directions: Array, pool: ThreadPool) -> float:
+    """Largest singular value near a span of directions, by a step of subspace iteration."""
+    if len(directions) == 0:
+        return 0.0
+    wholes = [slice(tiles[0].start, tiles[-1].stop) for tiles in lanes(A.shape[0]) if tiles]
+    images = np.concatenate(pool.map(lambda whole: A[whole] @ directions.T, wholes))
+    basis = linalg.qr(images, mode="economic", overwrite_a=True, check_finite=False)[0]
+    back = np.sum(pool.map(lambda whole: basis[whole].T @ A[whole], wholes), axis=0)
+    gram = np.asarray(back @ back.T, dtype=np.float64)
+    last = len(gram) - 1
+    largest = linalg.eigvalsh(gram, subset_by_index=(last, last), check_finite=False)
+    return float(np.sqrt(max(largest[0], 0.0)))
+
+
 def _gram_times(A: Array, direction: Array) -> Callable[[list[slice]], Array]:
     direction = direction.astype(A.dtype)
 

@@ -104,6 +104,12 @@ class View:
         self.basis = self.directions(axes)
         self._set_coordinates(np.zeros(axes.shape[1]))
 
+    def rebase(self, center: Array, basis: Array) -> None:
+        """Take another centre, given in the features, and orthonormal columns as basis."""
+        self.rows, self.basis = self.rows.centred(center), basis
+        self.codes, self._norms = self.rows.map("coordinates", basis)
+        self._set_coordinates(np.zeros(basis.shape[1]))
+
     def _set_coordinates(self, center: Array) -> None:
         # Coordinates are near enough to the origin to be multiplied before they are centred.
         self.coordinates = ArrayRows(self.codes, NearBlock).centred(center)
@@ -113,7 +119,7 @@ class View:
 def square_distances(rows: Rows, codes: Array, norms: Array, basis: Array) -> Array:
     """Squared distance of each row from the span of ``basis``, given its coordinates there."""
     distances = norms - square_norms(codes)
-    if (distances < 1e-3 * norms).any():
-        # So much cancels that the differences themselves are measured.
+    # Blocks know when so much cancels that the differences themselves are to be measured.
+    if (distances < rows.block_kind.cancels[rows.dtype.name] * norms).any():
         distances = rows.map("square_distances", basis, along=(codes, norms))
     return np.maximum(distances, 0.0)

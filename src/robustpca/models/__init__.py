@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from sklearn.base import BaseEstimator
 
 from robustpca.models import (
+    advice,
     angular,
     bilinear,
     directions,
@@ -17,6 +18,7 @@ from robustpca.models import (
     rvfl,
     wrapped,
 )
+from robustpca.models.advice import *
 from robustpca.models.angular import *
 from robustpca.models.base import SubspaceModel
 from robustpca.models.bilinear import *
@@ -32,6 +34,7 @@ from robustpca.models.wrapped import *
 
 # Each family lists its public names; a new method is listed there and nowhere else.
 FAMILIES = (
+    advice,
     angular,
     bilinear,
     directions,

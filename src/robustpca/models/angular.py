@@ -36,8 +36,9 @@ class AngularEmbedding(SubspaceModel):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Dimension of the subspace; None for the largest possible.
+    n_components : int, 'auto' or None, default=None
+        Dimension of the subspace; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     center : str or array of shape (n_features,), default='geometric_median'
         The centre m: a point, or the name of one ('geometric_median', 'mean', 'zero', 'median',
         'trimmed_mean', 'medoid'). Directions are taken from it, so it has to resist
@@ -122,7 +123,7 @@ class AngularEmbedding(SubspaceModel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SubspaceModel._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "center": [StrOptions(set(CENTERS)), "array-like"],
         "max_angle": [Interval(Real, 0, None, closed="left"), None],
         "anchors": [Interval(Integral, 1, None, closed="left"), None],
@@ -133,7 +134,7 @@ class AngularEmbedding(SubspaceModel):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         center: Any = "geometric_median",
         max_angle: float | None = None,

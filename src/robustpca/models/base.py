@@ -28,6 +28,7 @@ from robustpca.engine.rows import ArrayRows, Rows, SparseRows, lazy_rows
 from robustpca.engine.threads import one_blas_thread
 from robustpca.models.flags import Flags, Scatter, flags
 from robustpca.models.params import Interval, StrOptions, fit_context
+from robustpca.parts.ranks import rank_of
 
 Model = TypeVar("Model", bound=BaseEstimator)
 
@@ -210,6 +211,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
         "n_components": [
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0, 1, closed="neither"),
+            StrOptions({"auto"}),
             None,
         ],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -544,10 +546,12 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
         return np.asarray(self.components_)
 
     def _rank(self, rows: Rows) -> int:
-        """Resolve an integer or missing ``n_components``."""
+        """Resolve an integer, automatic or missing ``n_components``."""
         largest = min(rows.shape)
         if self.n_components is None:
             return largest
+        if self.n_components == "auto":
+            return rank_of(rows)
         if self.n_components > largest:
             raise ValueError(
                 f"n_components={self.n_components} is more than the data can give: X has shape "

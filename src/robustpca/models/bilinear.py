@@ -3,17 +3,23 @@
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+import numpy as np
+
 from robustpca.engine.progress import Callback
-from robustpca.engine.rows import Rows
+from robustpca.engine.rows import ArrayRows, Rows
 from robustpca.models.params import Interval, StrOptions
 from robustpca.models.reweighted import ReweightedModel
 from robustpca.parts.centers import CENTERS
 from robustpca.parts.losses import LOSSES, CappedLoss, L21Loss, Loss, SquaredLoss
+from robustpca.parts.ranks import rank_of
 from robustpca.parts.weightings import WEIGHTINGS, Uniform, Weighting
 from robustpca.solvers.bilinear import BilinearModel
 from robustpca.solvers.reweighting import ReweightedSubspace
 
 __all__ = ["GLRAM", "R2DPCA", "ReweightedBilinear"]
+
+# So many images tell the ranks of both sides.
+N_IMAGES = 100
 
 
 class ReweightedBilinear(ReweightedModel):
@@ -26,9 +32,10 @@ class ReweightedBilinear(ReweightedModel):
 
     Parameters
     ----------
-    n_components : tuple of two int, int or None, default=None
+    n_components : tuple of two int, int, 'auto' or None, default=None
         Columns of the left and of the right side; one number for both (or all columns of a
-        side that has fewer); None for the largest possible.
+        side that has fewer); 'auto' to find both by predicting held-out entries of the columns
+        and of the rows of the images; None for the largest possible.
     image_shape : tuple of two int, default=None
         Height and width of the images, which are rows of ``X`` in C order; None for images of
         one column.
@@ -125,7 +132,13 @@ class ReweightedBilinear(ReweightedModel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **ReweightedModel._parameter_constraints,
-        "n_components": [tuple, list, Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [
+            tuple,
+            list,
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({"auto"}),
+            None,
+        ],
         "image_shape": [tuple, list, None],
         "loss": [StrOptions(set(LOSSES)), Loss],
         "weighting": [StrOptions(set(WEIGHTINGS)), Weighting],
@@ -137,7 +150,7 @@ class ReweightedBilinear(ReweightedModel):
 
     def __init__(
         self,
-        n_components: tuple[int, int] | int | None = None,
+        n_components: tuple[int, int] | int | str | None = None,
         *,
         image_shape: tuple[int, int] | None = None,
         loss: Any = "l21",
@@ -169,7 +182,7 @@ class ReweightedBilinear(ReweightedModel):
         return BilinearModel(
             rows,
             shape,
-            self._ranks(shape),
+            self._ranks(shape, rows),
             center=None if self.center == "weighted" else CENTERS[self.center](rows),
             n_sweeps=20,
         )
@@ -190,10 +203,12 @@ class ReweightedBilinear(ReweightedModel):
             )
         return height, width
 
-    def _ranks(self, shape: tuple[int, int]) -> tuple[int, int]:
+    def _ranks(self, shape: tuple[int, int], rows: Rows) -> tuple[int, int]:
         given = self.n_components
         if given is None:
             return shape
+        if given == "auto":
+            return _side_ranks(rows, shape)
         if isinstance(given, Integral):
             # One number for both sides; a side that is shorter gives all it has.
             side = int(given)
@@ -207,6 +222,17 @@ class ReweightedBilinear(ReweightedModel):
                 f"most {shape}."
             )
         return ranks
+
+
+def _side_ranks(rows: Rows, shape: tuple[int, int]) -> tuple[int, int]:
+    """Ranks of the columns and of the rows of some images without their median."""
+    n_images = min(rows.shape[0], N_IMAGES)
+    chosen = np.zeros(rows.shape[0], dtype=bool)
+    chosen[np.random.RandomState(0).choice(len(chosen), n_images, replace=False)] = True
+    images = rows.map("take", along=(chosen,)).reshape(-1, *shape)
+    images = images - np.median(images, axis=0)
+    columns, lines = images.swapaxes(1, 2).reshape(-1, shape[0]), images.reshape(-1, shape[1])
+    return rank_of(ArrayRows(columns)), rank_of(ArrayRows(lines))
 
 
 def _pair(given: Any, name: str) -> tuple[int, int]:
@@ -225,9 +251,10 @@ class GLRAM(ReweightedBilinear):
 
     Parameters
     ----------
-    n_components : tuple of two int, int or None, default=None
+    n_components : tuple of two int, int, 'auto' or None, default=None
         Columns of the left and of the right side; one number for both (or all columns of a
-        side that has fewer); None for the largest possible.
+        side that has fewer); 'auto' to find both by predicting held-out entries of the columns
+        and of the rows of the images; None for the largest possible.
     image_shape : tuple of two int, default=None
         Height and width of the images, which are rows of ``X`` in C order; None for images of
         one column.
@@ -311,7 +338,7 @@ class GLRAM(ReweightedBilinear):
 
     def __init__(
         self,
-        n_components: tuple[int, int] | int | None = None,
+        n_components: tuple[int, int] | int | str | None = None,
         *,
         image_shape: tuple[int, int] | None = None,
         center: str = "zero",
@@ -340,7 +367,7 @@ class GLRAM(ReweightedBilinear):
         return BilinearModel(
             rows,
             shape,
-            self._ranks(shape),
+            self._ranks(shape, rows),
             center=CENTERS[self.center](rows),
             identity=init == "identity",
         )
@@ -355,9 +382,10 @@ class R2DPCA(ReweightedBilinear):
 
     Parameters
     ----------
-    n_components : tuple of two int, int or None, default=None
+    n_components : tuple of two int, int, 'auto' or None, default=None
         Columns of the left and of the right side; one number for both (or all columns of a
-        side that has fewer); None for the largest possible.
+        side that has fewer); 'auto' to find both by predicting held-out entries of the columns
+        and of the rows of the images; None for the largest possible.
     image_shape : tuple of two int, default=None
         Height and width of the images, which are rows of ``X`` in C order; None for images of
         one column.
@@ -445,7 +473,7 @@ class R2DPCA(ReweightedBilinear):
 
     def __init__(
         self,
-        n_components: tuple[int, int] | int | None = None,
+        n_components: tuple[int, int] | int | str | None = None,
         *,
         image_shape: tuple[int, int] | None = None,
         threshold: float | str | None = None,

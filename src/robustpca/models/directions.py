@@ -43,7 +43,7 @@ class DirectionModel(SubspaceModel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SubspaceModel._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "center": [StrOptions(set(CENTERS))],
         "init": [StrOptions({"auto", "sample", "pca"})],
         "n_init": [Interval(Integral, 1, None, closed="left")],
@@ -135,8 +135,9 @@ class LpPCA(DirectionModel):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Dimension of the subspace; None for the largest possible.
+    n_components : int, 'auto' or None, default=None
+        Dimension of the subspace; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     p : float, default=1.2
         The power, at least 1. Below, the sum is not convex and a pass need not raise it.
     greedy : bool, default=True
@@ -218,7 +219,7 @@ class LpPCA(DirectionModel):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         p: float = 1.2,
         greedy: bool = True,
@@ -268,8 +269,9 @@ class L1PCA(LpPCA):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Dimension of the subspace; None for the largest possible.
+    n_components : int, 'auto' or None, default=None
+        Dimension of the subspace; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     greedy : bool, default=True
         Whether to find the components one by one, or all at once.
     center : str, default='mean'
@@ -343,7 +345,7 @@ class L1PCA(LpPCA):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         greedy: bool = True,
         center: str = "mean",
@@ -382,8 +384,9 @@ class RSPCA(DirectionModel, ObliqueModel):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Dimension of the subspace; None for the largest possible.
+    n_components : int, 'auto' or None, default=None
+        Dimension of the subspace; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     n_nonzero : int or float, default=None
         Entries of a component that may differ from zero, as a number or as a share of the
         features, rounded up. None for a quarter, unless there is an ``l1_bound``.
@@ -469,7 +472,7 @@ class RSPCA(DirectionModel, ObliqueModel):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         n_nonzero: int | float | None = None,
         l1_bound: float | None = None,
@@ -532,8 +535,9 @@ class GrassmannAverage(DirectionModel):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Dimension of the subspace; None for the largest possible.
+    n_components : int, 'auto' or None, default=None
+        Dimension of the subspace; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     trim : float, default=0.5
         Share to leave out at either end, from 0 to 0.5, which is the median.
     center : 'auto' or one of the centres of `L1PCA`, default='auto'
@@ -608,7 +612,7 @@ class GrassmannAverage(DirectionModel):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         trim: float = 0.5,
         center: str = "auto",
@@ -651,8 +655,9 @@ class EMPCA(DirectionModel):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Dimension of the subspace; None for the largest possible.
+    n_components : int, 'auto' or None, default=None
+        Dimension of the subspace; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     center : str, default='mean'
         The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
         of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
@@ -714,7 +719,7 @@ class EMPCA(DirectionModel):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         center: str = "mean",
         random_state: Any = 0,

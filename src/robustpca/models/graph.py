@@ -61,7 +61,7 @@ class GraphModel(SubspaceModel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SubspaceModel._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "graph": ["array-like", "sparse matrix", None],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "normalized": ["boolean"],
@@ -148,8 +148,9 @@ class GLPCA(EmbeddingModel):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Dimension of the subspace; None for the largest possible.
+    n_components : int, 'auto' or None, default=None
+        Dimension of the subspace; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     beta : float, default=0.5
         Share of the graph, in [0, 1): 0 is PCA, towards 1 the embedding becomes that of the
         graph alone. :math:`\alpha = \frac{\beta}{1-\beta} \frac{\lambda}{\xi}` with the largest
@@ -225,7 +226,7 @@ class GLPCA(EmbeddingModel):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         beta: float = 0.5,
         graph: Any = None,
@@ -268,8 +269,9 @@ class RGLPCA(EmbeddingModel):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Dimension of the subspace; None for the largest possible.
+    n_components : int, 'auto' or None, default=None
+        Dimension of the subspace; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     beta : float, default=0.5
         Share of the graph, in [0, 1), as in `GLPCA`, for rows in units of their median norm, of
         which longer ones count as one: far outliers do not change the weight of the graph.
@@ -362,7 +364,7 @@ class RGLPCA(EmbeddingModel):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         beta: float = 0.5,
         graph: Any = None,
@@ -434,8 +436,9 @@ class MMF(GraphModel):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Dimension of the subspace; None for the largest possible.
+    n_components : int, 'auto' or None, default=None
+        Dimension of the subspace; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     smoothness : float, default=1.0
         Weight of the graph: 0 is PCA, raise it to make neighbours more alike.
     graph : sparse array of shape (n_samples, n_samples), default=None
@@ -502,7 +505,7 @@ class MMF(GraphModel):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         smoothness: float = 1.0,
         graph: Any = None,

@@ -1,10 +1,11 @@
 """Low rank + sparse: single entries are wrong or missing, the rest is nearly low rank.
 
 RPCA and RPCAG minimise a nuclear norm by `solvers.splitting.split`, RPCA also by
-`solvers.altproj.alternating_projections`; FRPCAG minimises the smoothness on two graphs by
-`solvers.graph_descent.fista`.
+`solvers.altproj.alternating_projections` and `solvers.sampled.sampled_pursuit`; FRPCAG minimises
+the smoothness on two graphs by `solvers.graph_descent.fista`.
 """
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -19,25 +20,30 @@ from robustpca.models.lowrank_base import (
     GraphDecomposition,
     LowRankModel,
     NuclearDecomposition,
+    RefittedDecomposition,
+    graph_errors,
     observed,
     observed_scale,
+    principal_axes,
+    rescaled,
+    row_tiles,
+    scaled_columns,
     significant,
+    significant_errors,
 )
 from robustpca.models.params import Interval, StrOptions
 from robustpca.parts.entry_losses import ENTRY_LOSSES, EntryLoss
 from robustpca.parts.graphs import adjacency_of, eigenvalue_bound, laplacian
 from robustpca.parts.losses import named
+from robustpca.parts.units import Units, column_units, unit_differences
 from robustpca.solvers.altproj import alternating_projections
 from robustpca.solvers.graph_descent import fista
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph
-from robustpca.solvers.splitting import (
-    Balanced,
-    GraphSmoothness,
-    Growing,
-    Split,
-    pursuit_loss,
-    split,
-)
+from robustpca.solvers.penalties import Balanced, Growing, HandOver
+from robustpca.solvers.refit import ResidualFlags, refit
+from robustpca.solvers.sampled import Check, sampled_pursuit
+from robustpca.solvers.smoothness import descent_smoothness, pursuit_smoothness
+from robustpca.solvers.splitting import GraphSmoothness, Split, compact, pursuit_loss, split
 
 __all__ = ["FRPCAG", "RPCA", "RPCAG"]
 
@@ -45,16 +51,19 @@ __all__ = ["FRPCAG", "RPCA", "RPCAG"]
 # nuclear norm they are small and not zero.
 NUCLEAR_RANK_TOL, GRAPH_RANK_TOL = 1e-6, 1e-2
 
+SCHEDULES = {"auto": HandOver, "admm": Balanced, "ialm": Growing}
 PURSUIT_CONSTRAINTS: dict[str, Any] = {
     **LowRankModel._parameter_constraints,
     "sparsity": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
     "noise": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-    "center": [StrOptions({"median"}), None],
+    "center": [StrOptions({"auto", "median"}), None],
+    "scale": [StrOptions({"auto", "mad"}), None],
 }
 GRAPH_CONSTRAINTS: dict[str, Any] = {
     "n_neighbors": [Interval(Integral, 1, None, closed="left")],
     "normalized": ["boolean"],
 }
+SMOOTHNESS_CONSTRAINT = [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")]
 
 
 class RPCA(LowRankModel):
@@ -71,30 +80,50 @@ class RPCA(LowRankModel):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
-        Dimension of the subspace: a number, a share of the variance of the low-rank part, or
-        None for its rank.
+    n_components : int, float, 'auto' or None, default=None
+        Dimension of the subspace: a number, a share of the variance of the low-rank part, 'auto'
+        to find it by predicting held-out entries of the data, or None for its rank.
     sparsity : float or 'auto', default='auto'
         Weight of the sparse part: raise it for fewer entries in ``sparse_`` and a higher rank,
         lower it for the contrary. 'auto' is one over the square root of the number of observed
         entries in a row or column, whichever is longer, on average.
-    noise : float or 'auto', default=0.0
+    noise : float or 'auto', default='auto'
         Standard deviation of dense noise, in the units of the data, which neither part has to
-        explain. 'auto' estimates it from the median absolute deviation of the residuals.
-    solver : {'admm', 'ialm', 'altproj'}, default='admm'
-        'admm' reaches the optimum. 'ialm' (inexact augmented Lagrangian [3]_) is several times
-        faster on data that are exactly low rank + sparse, but may stop short of the optimum on
-        noisy data. 'altproj' (accelerated alternating projections [4]_) takes ``n_components``
-        as the rank of L; it is not convex, tolerates more corruption where it works, and has no
-        warm start.
-    center : {'median'} or None, default=None
-        Subtract the median of each column first. Without it a constant shift of the data is
-        part of the low-rank part, as one more direction.
+        explain; 0 for data that are exactly low rank + sparse. 'auto' estimates it, and finds 0
+        for such data.
+    solver : {'auto', 'admm', 'ialm', 'altproj', 'sampled'}, default='auto'
+        'auto' and 'admm' reach the optimum. 'auto' raises the penalty as 'ialm' does until it
+        suits the data, then holds it and accelerates; 'admm' balances it from the start. 'ialm'
+        (inexact augmented Lagrangian [3]_) stops when the parts add up to the data, and falls
+        short of the optimum on noisy data: see ``dual_gap_``. 'altproj' (accelerated alternating
+        projections [4]_) takes ``n_components`` as the rank of L; it is not convex, tolerates
+        more corruption where it works, and has no warm start. 'sampled' is for millions of
+        entries: it finds the row and column space from a few hundred sampled rows and columns,
+        as iterated robust CUR does [5]_, and makes one to eight passes over the data. It takes
+        an integer ``n_components`` as the rank of L if that agrees with the data, and finds the
+        rank otherwise; the noise is always estimated. The result is checked on rows and columns
+        drawn anew; where residuals do not look like noise there, a warning says so and 'altproj'
+        or 'auto' follows.
+    center : {'auto', 'median'} or None, default='auto'
+        'median' subtracts the median of each column first. Without it a constant shift of the
+        data is part of the low-rank part, as one more direction. 'auto' does it for tables whose
+        columns have different units (see `robustpca.parts.unit_differences`), and for data far
+        from zero.
+    scale : {'auto', 'mad'} or None, default='auto'
+        'mad' divides each column by its median absolute deviation first; both parts come back in
+        the units of the data. 'auto' does it for tables whose columns have different units,
+        unless ``noise`` is given in one unit for all.
     center_low_rank : bool, default=True
         Whether components are those of the low-rank part about its mean.
+    debias : bool, default=True
+        Whether to fit the low-rank part again, by least squares, to the entries that are not
+        flagged, if there is noise: without the bias of the nuclear norm, and of the rank that
+        the noise allows for. ``sparse_`` then holds the errors of the flagged entries.
+    flag_rate : float, default=0.001
+        Share of the entries without an error that may be flagged in ``entry_flags_``.
     tol : float, default=1e-6
-        Stop when the residual of the two parts is this small a share of the data, or, if it
-        falls slowly, when ``dual_gap_`` is as small.
+        Stop when ``dual_gap_`` is this small and the residual of the two parts is as small a
+        share of the data.
     max_iter : int, default=1000
         Largest number of passes.
     warm_start : bool, default=False
@@ -119,17 +148,24 @@ class RPCA(LowRankModel):
         Rank of the low-rank part.
     density_ : float
         Share of the observed entries that are not zero in the sparse part.
+    entry_flags_ : ndarray of shape (n_samples, n_features), dtype bool
+        Entries of the training data that are wrong: those whose residual the noise of their
+        column does not explain.
+    column_noise_ : ndarray of shape (n_features,)
+        Standard deviation of the noise of each column, as estimated for the flags.
     embedding_ : ndarray of shape (n_samples, n_components)
         Scores of the low-rank part of the training data.
     sparsity_ : float
         Weight of the sparse part that was used.
     noise_ : float
-        Standard deviation of the dense noise that was allowed for.
+        Standard deviation of the dense noise that was allowed for, after division of the columns
+        by ``scale``.
     loss_ : EntryLoss
         Loss of the residual entries, with all its parameters as numbers.
     dual_gap_ : float
         By which share of itself the objective can at most still be lowered: a certificate. NaN
-        for ``solver='altproj'``, which minimises no objective.
+        for ``solver='altproj'``, which minimises no objective. For 'sampled', that of the convex
+        problem for 300 rows and columns drawn anew: tiny for data without noise, if L is right.
     mean_ : ndarray of shape (n_features,)
         Mean of the rows of the low-rank part, or zero.
     components_ : ndarray of shape (n_components, n_features)
@@ -161,6 +197,8 @@ class RPCA(LowRankModel):
        corrupted low-rank matrices, 2010.
     .. [4] Cai, Cai, Wei, Accelerated alternating projections for robust principal component
        analysis, JMLR 2019.
+    .. [5] Cai, Hamm, Huang, Li, Wang, Rapid robust principal component analysis: CUR accelerated
+       inexact low rank estimation, IEEE Signal Processing Letters 2021.
 
     Examples
     --------
@@ -176,18 +214,22 @@ class RPCA(LowRankModel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PURSUIT_CONSTRAINTS,
-        "solver": [StrOptions({"admm", "ialm", "altproj"})],
+        "debias": ["boolean"],
+        "solver": [StrOptions({*SCHEDULES, "altproj", "sampled"})],
     }
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         sparsity: float | str = "auto",
-        noise: float | str = 0.0,
-        solver: str = "admm",
-        center: str | None = None,
+        noise: float | str = "auto",
+        solver: str = "auto",
+        center: str | None = "auto",
+        scale: str | None = "auto",
         center_low_rank: bool = True,
+        debias: bool = True,
+        flag_rate: float = 0.001,
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
@@ -200,7 +242,10 @@ class RPCA(LowRankModel):
         self.noise = noise
         self.solver = solver
         self.center = center
+        self.scale = scale
         self.center_low_rank = center_low_rank
+        self.debias = debias
+        self.flag_rate = flag_rate
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
@@ -209,16 +254,23 @@ class RPCA(LowRankModel):
         self.verbose = verbose
 
     def _fit(self, rows: Rows) -> Fit:
-        if self.solver == "altproj" and not isinstance(self.n_components, Integral):
+        known = self.n_components == "auto" or isinstance(self.n_components, Integral)
+        if self.solver == "altproj" and not known:
             raise ValueError(
                 f"solver='altproj' needs to know the rank, but n_components={self.n_components}: "
-                "set n_components to it, or use solver='admm'."
+                "set n_components to it or to 'auto', or use solver='admm'."
             )
         X = observed(rows, axes=(1, 0))
-        data, offset = _without_offset(X, self.center)
-        loss, noise = pursuit_loss(data, self.sparsity, self.noise)
-        if self.solver == "altproj":
-            result = alternating_projections(
+        units = _units(X, self)
+        data = units.remove(X)
+        solver, loss, noise, result, told = self._pursued(rows, data)
+        fit = self._fit_of(rows, X, units, data, solver, loss, noise, result)
+        return replace(fit, warnings=(*told, *fit.warnings))
+
+    def _parts(self, solver: str, rows: Rows, data: Array, loss: EntryLoss, noise: float) -> Split:
+        """Both parts by one of the solvers that look at all entries."""
+        if solver == "altproj":
+            return alternating_projections(
                 data,
                 self._rank(rows),
                 tol=self.tol,
@@ -226,18 +278,80 @@ class RPCA(LowRankModel):
                 floor=3 * noise,
                 callback=reporter(self),
             )
-        else:
-            result = split(
-                data,
-                loss,
-                schedule=Balanced if self.solver == "admm" else Growing,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                callback=reporter(self),
-                start=self._start(X.shape),
-                multipliers=self.warm_start,
-            )
-        return _pursuit_fit(self, rows, X, offset, loss, noise, result)
+        return split(
+            data,
+            loss,
+            schedule=SCHEDULES[solver],
+            tol=self.tol,
+            max_iter=self.max_iter,
+            callback=reporter(self),
+            start=self._start(data.shape),
+            multipliers=self.warm_start,
+        )
+
+    def _pursued(
+        self, rows: Rows, data: Array
+    ) -> tuple[str, EntryLoss, float, Split, tuple[Warning, ...]]:
+        """Solver that was used, loss, noise, both parts, and what the user should be told."""
+        if self.solver != "sampled":
+            loss, noise = pursuit_loss(data, self.sparsity, self.noise)
+            return self.solver, loss, noise, self._parts(self.solver, rows, data, loss, noise), ()
+        known = self.n_components is not None and not isinstance(self.n_components, float)
+        rank = self._rank(rows) if known else None
+        least = 0.0 if self.noise == "auto" else float(self.noise)
+        result, check = sampled_pursuit(
+            data, rank, noise=least, tol=self.tol, callback=reporter(self)
+        )
+        if not check.doubts:
+            loss, noise = pursuit_loss(data, self.sparsity, max(check.noise, least))
+            return self.solver, loss, noise, result, ()
+        loss, noise = pursuit_loss(data, self.sparsity, self.noise)
+        solver = "altproj"
+        if rank is not None:
+            result = self._parts(solver, rows, data, loss, noise)
+        if rank is None or Check.of(data, result.low_rank, self.tol, seed=3).doubts:
+            solver = "auto"
+            result = self._parts(solver, rows, data, loss, noise)
+        told = UserWarning(
+            f"RPCA: solver='sampled' found no low-rank part to be trusted: {check.doubts}. "
+            f"solver={solver!r} was used instead; set it to save the attempt."
+        )
+        return solver, loss, noise, result, (told,)
+
+    def _fit_of(
+        self,
+        rows: Rows,
+        X: Array,
+        units: Units,
+        data: Array,
+        solver: str,
+        loss: EntryLoss,
+        noise: float,
+        result: Split,
+    ) -> Fit:
+        """The fit that follows from both parts, or from the low-rank part fitted again."""
+        if noise == 0 or not self.debias:
+            return _pursuit_fit(self, rows, X, units, loss, noise, result)
+        shrinkage = loss.threshold / loss.weight if solver in SCHEDULES else 0.0
+        center = bool(units.shift.any())
+        found = refit(data, result.low_rank, shrinkage, self.flag_rate, center=center)
+        decomposition = RefittedDecomposition.of(found, X, units, result.start())
+        density = float(np.count_nonzero(decomposition.flags) / np.count_nonzero(~np.isnan(X)))
+        left, right = rescaled(decomposition.codes, found.basis, found.noise)
+        attributes = {"loss_": loss, "sparsity_": loss.weight}
+        return _decomposed(
+            self,
+            rows,
+            X,
+            decomposition,
+            left,
+            right,
+            units.restore(found.mean),
+            density,
+            noise,
+            result,
+            attributes,
+        )
 
 
 class RPCAG(LowRankModel):
@@ -250,19 +364,21 @@ class RPCAG(LowRankModel):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
-        Dimension of the subspace: a number, a share of the variance of the low-rank part, or
-        None for its rank.
-    smoothness : float, default=1.0
+    n_components : int, float, 'auto' or None, default=None
+        Dimension of the subspace: a number, a share of the variance of the low-rank part, 'auto'
+        to find it by predicting held-out entries of the data, or None for its rank.
+    smoothness : float or 'auto', default='auto'
         Weight of the graph, for data in units of their root mean square entry: raise it to make
-        neighbours more alike.
+        neighbours more alike. 'auto' spoils some entries and takes the weight with which they
+        are mended best while the others stay; it is 0, as in `RPCA`, where no weight does better.
     sparsity : float or 'auto', default='auto'
         Weight of the sparse part: raise it for fewer entries in ``sparse_`` and a higher rank,
         lower it for the contrary. 'auto' is one over the square root of the number of observed
         entries in a row or column, whichever is longer, on average.
-    noise : float or 'auto', default=0.0
+    noise : float or 'auto', default='auto'
         Standard deviation of dense noise, in the units of the data, which neither part has to
-        explain. 'auto' estimates it from the median absolute deviation of the residuals.
+        explain; 0 for data that are exactly low rank + sparse. 'auto' estimates it, and finds 0
+        for such data.
     graph : sparse array of shape (n_samples, n_samples), default=None
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
@@ -270,14 +386,22 @@ class RPCAG(LowRankModel):
         Neighbours of each vertex in a graph that is made here.
     normalized : bool, default=True
         Whether to use the normalised Laplacian.
-    center : {'median'} or None, default=None
-        Subtract the median of each column first. Without it a constant shift of the data is
-        part of the low-rank part, as one more direction.
+    center : {'auto', 'median'} or None, default='auto'
+        'median' subtracts the median of each column first. Without it a constant shift of the
+        data is part of the low-rank part, as one more direction. 'auto' does it for tables whose
+        columns have different units (see `robustpca.parts.unit_differences`), and for data far
+        from zero.
+    scale : {'auto', 'mad'} or None, default='auto'
+        'mad' divides each column by its median absolute deviation first; both parts come back in
+        the units of the data. 'auto' does it for tables whose columns have different units,
+        unless ``noise`` is given in one unit for all.
     center_low_rank : bool, default=True
         Whether components are those of the low-rank part about its mean.
+    flag_rate : float, default=0.001
+        Share of the entries without an error that may be flagged in ``entry_flags_``.
     tol : float, default=1e-5
-        Stop when the residual of the two parts is this small a share of the data, or, if it
-        falls slowly, when ``dual_gap_`` is as small.
+        Stop when ``dual_gap_`` is this small and the residual of the two parts is as small a
+        share of the data.
     max_iter : int, default=2000
         Largest number of passes.
     warm_start : bool, default=False
@@ -302,6 +426,11 @@ class RPCAG(LowRankModel):
         Rank of the low-rank part.
     density_ : float
         Share of the observed entries that are not zero in the sparse part.
+    entry_flags_ : ndarray of shape (n_samples, n_features), dtype bool
+        Entries of the training data that are wrong: those whose residual the noise of their
+        column does not explain.
+    column_noise_ : ndarray of shape (n_features,)
+        Standard deviation of the noise of each column, as estimated for the flags.
     embedding_ : ndarray of shape (n_samples, n_components)
         Scores of the low-rank part of the training data.
     smoothness_ : float
@@ -311,7 +440,8 @@ class RPCAG(LowRankModel):
     sparsity_ : float
         Weight of the sparse part that was used.
     noise_ : float
-        Standard deviation of the dense noise that was allowed for.
+        Standard deviation of the dense noise that was allowed for, after division of the columns
+        by ``scale``.
     loss_ : EntryLoss
         Loss of the residual entries, with all its parameters as numbers.
     dual_gap_ : float
@@ -359,22 +489,24 @@ class RPCAG(LowRankModel):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PURSUIT_CONSTRAINTS,
         **GRAPH_CONSTRAINTS,
-        "smoothness": [Interval(Real, 0, None, closed="left")],
+        "smoothness": SMOOTHNESS_CONSTRAINT,
         "graph": ["array-like", "sparse matrix", None],
     }
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
-        smoothness: float = 1.0,
+        smoothness: float | str = "auto",
         sparsity: float | str = "auto",
-        noise: float | str = 0.0,
+        noise: float | str = "auto",
         graph: Any = None,
         n_neighbors: int = 10,
         normalized: bool = True,
-        center: str | None = None,
+        center: str | None = "auto",
+        scale: str | None = "auto",
         center_low_rank: bool = True,
+        flag_rate: float = 0.001,
         tol: float = 1e-5,
         max_iter: int = 2000,
         warm_start: bool = False,
@@ -390,7 +522,9 @@ class RPCAG(LowRankModel):
         self.n_neighbors = n_neighbors
         self.normalized = normalized
         self.center = center
+        self.scale = scale
         self.center_low_rank = center_low_rank
+        self.flag_rate = flag_rate
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
@@ -400,18 +534,25 @@ class RPCAG(LowRankModel):
 
     def _fit(self, rows: Rows) -> Fit:
         X = observed(rows, axes=(1, 0))
-        data, offset = _without_offset(X, self.center)
-        scale = observed_scale(data)
-        weight = self.smoothness / scale if scale > 0 else 0.0
+        units = _units(X, self)
+        data = units.remove(X)
+        size = observed_scale(data)
         graph = adjacency_of(self.graph, data, self.n_neighbors)
         matrix = laplacian(graph, normalized=self.normalized)
-        smoothness, training = None, None
+        if self.smoothness == "auto":
+            # The noise is that beside the nuclear norm: a graph hardly changes it.
+            loss, noise = pursuit_loss(data, self.sparsity, self.noise)
+            weight = pursuit_smoothness(data, loss, matrix, size)
+            smoothness = GraphSmoothness.of(matrix, weight) if weight > 0 else None
+        else:
+            weight = float(self.smoothness) / size if size > 0 else 0.0
+            smoothness = GraphSmoothness.of(matrix, weight) if weight > 0 else None
+            loss, noise = pursuit_loss(data, self.sparsity, self.noise, smoothness)
+        training = None
         if weight > 0:
-            smoothness = GraphSmoothness.of(matrix, weight)
             # A copy, since the user may change the array afterwards.
             stored = data.copy() if data is X else data
             training = TrainingGraph(stored, graph, matrix, self.n_neighbors, self.normalized)
-        loss, noise = pursuit_loss(data, self.sparsity, self.noise, smoothness)
         result = split(
             data,
             loss,
@@ -423,9 +564,7 @@ class RPCAG(LowRankModel):
             multipliers=self.warm_start,
         )
         attributes = {"graph_": graph, "smoothness_": weight}
-        return _pursuit_fit(
-            self, rows, X, offset, loss, noise, result, training, weight, attributes
-        )
+        return _pursuit_fit(self, rows, X, units, loss, noise, result, training, weight, attributes)
 
 
 class FRPCAG(LowRankModel):
@@ -441,13 +580,15 @@ class FRPCAG(LowRankModel):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
-        Dimension of the subspace: a number, a share of the variance of the low-rank part, or
-        None for its rank.
-    sample_smoothness : float, default=1.0
+    n_components : int, float, 'auto' or None, default=None
+        Dimension of the subspace: a number, a share of the variance of the low-rank part, 'auto'
+        to find it by predicting held-out entries of the data, or None for its rank.
+    sample_smoothness : float or 'auto', default='auto'
         Weight of the graph of the samples, for data in units of their root mean square entry,
         which is one after standardisation: raise it to make neighbouring samples more alike.
-    feature_smoothness : float, default=1.0
+        'auto' spoils some entries and takes the weights with which they are mended best while
+        the others stay.
+    feature_smoothness : float or 'auto', default='auto'
         The same for the graph of the features.
     loss : str or EntryLoss, default='l1'
         Loss of the residual entries: a name in `robustpca.parts.ENTRY_LOSSES`, or such an object
@@ -466,6 +607,8 @@ class FRPCAG(LowRankModel):
         Whether to use the normalised Laplacian.
     center_low_rank : bool, default=True
         Whether components are those of the low-rank part about its mean.
+    flag_rate : float, default=0.001
+        Share of the entries without an error that may be flagged in ``entry_flags_``.
     tol : float, default=1e-5
         Stop when a step is this small a share of the point it leads to.
     max_iter : int, default=500
@@ -492,6 +635,11 @@ class FRPCAG(LowRankModel):
         Rank of the low-rank part.
     density_ : float
         Share of the observed entries that are not zero in the sparse part.
+    entry_flags_ : ndarray of shape (n_samples, n_features), dtype bool
+        Entries of the training data that are wrong: those whose residual the noise of their
+        column does not explain.
+    column_noise_ : ndarray of shape (n_features,)
+        Standard deviation of the noise of each column, as estimated for the flags.
     embedding_ : ndarray of shape (n_samples, n_components)
         Scores of the low-rank part of the training data.
     sample_smoothness_, feature_smoothness_ : float
@@ -542,8 +690,8 @@ class FRPCAG(LowRankModel):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **LowRankModel._parameter_constraints,
         **GRAPH_CONSTRAINTS,
-        "sample_smoothness": [Interval(Real, 0, None, closed="left")],
-        "feature_smoothness": [Interval(Real, 0, None, closed="left")],
+        "sample_smoothness": SMOOTHNESS_CONSTRAINT,
+        "feature_smoothness": SMOOTHNESS_CONSTRAINT,
         "loss": [StrOptions(set(ENTRY_LOSSES)), EntryLoss],
         "standardize": ["boolean"],
         "sample_graph": ["array-like", "sparse matrix", None],
@@ -552,10 +700,10 @@ class FRPCAG(LowRankModel):
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
-        sample_smoothness: float = 1.0,
-        feature_smoothness: float = 1.0,
+        sample_smoothness: float | str = "auto",
+        feature_smoothness: float | str = "auto",
         loss: Any = "l1",
         standardize: bool = True,
         sample_graph: Any = None,
@@ -563,6 +711,7 @@ class FRPCAG(LowRankModel):
         n_neighbors: int = 10,
         normalized: bool = True,
         center_low_rank: bool = True,
+        flag_rate: float = 0.001,
         tol: float = 1e-5,
         max_iter: int = 500,
         warm_start: bool = False,
@@ -580,6 +729,7 @@ class FRPCAG(LowRankModel):
         self.n_neighbors = n_neighbors
         self.normalized = normalized
         self.center_low_rank = center_low_rank
+        self.flag_rate = flag_rate
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
@@ -593,15 +743,20 @@ class FRPCAG(LowRankModel):
         data = (X - shift) / scale if self.standardize else X
         unit = observed_scale(data) or 1.0
         loss: EntryLoss = named(self.loss, ENTRY_LOSSES, "loss").scaled(unit)
-        # The graphs weigh squares: in other units, a loss of degree one needs other weights.
-        factor = unit ** (loss.degree - 2)
-        sample_smoothness = factor * self.sample_smoothness
-        feature_smoothness = factor * self.feature_smoothness
         sample_graph = adjacency_of(self.sample_graph, data, self.n_neighbors)
         feature_graph = adjacency_of(self.feature_graph, data.T, self.n_neighbors, "features")
         samples = laplacian(sample_graph, normalized=self.normalized)
         features = laplacian(feature_graph, normalized=self.normalized)
-        feature_norm = eigenvalue_bound(features)
+        sample_norm, feature_norm = eigenvalue_bound(samples), eigenvalue_bound(features)
+        sample_smoothness, feature_smoothness = descent_smoothness(
+            data,
+            loss,
+            (samples, features),
+            (sample_norm, feature_norm),
+            (self.sample_smoothness, self.feature_smoothness),
+            unit,
+            scale,
+        )
         result = fista(
             data,
             loss,
@@ -609,7 +764,7 @@ class FRPCAG(LowRankModel):
             sample_smoothness,
             features,
             feature_smoothness,
-            sample_norm=eigenvalue_bound(samples),
+            sample_norm=sample_norm,
             feature_norm=feature_norm,
             start=self._start(X.shape),
             tol=self.tol,
@@ -623,6 +778,11 @@ class FRPCAG(LowRankModel):
             shift,
             scale,
             loss,
+            ResidualFlags.of(
+                lambda place: graph_errors(data[place], result.low_rank[place]),
+                len(data),
+                self.flag_rate,
+            ),
             TrainingGraph(stored, sample_graph, samples, self.n_neighbors, self.normalized),
             sample_smoothness,
             feature_smoothness,
@@ -636,6 +796,7 @@ class FRPCAG(LowRankModel):
                 "_decomposition": decomposition,
                 "rank_": rank,
                 "density_": decomposition.density,
+                "column_noise_": decomposition.entries.noise * scale,
                 "loss_": loss,
                 "sample_graph_": sample_graph,
                 "feature_graph_": feature_graph,
@@ -655,6 +816,8 @@ class FRPCAG(LowRankModel):
             found = f"low_rank_ has full rank {rank}"
         else:
             return ()
+        if "auto" in (self.sample_smoothness, self.feature_smoothness):
+            return ()
         return (
             UserWarning(
                 f"FRPCAG: {found}. Raise sample_smoothness={self.sample_smoothness:.3g} or "
@@ -663,18 +826,17 @@ class FRPCAG(LowRankModel):
         )
 
 
-def _without_offset(X: Array, center: str | None) -> tuple[Array, Array]:
-    """The data without the medians of the columns if wanted, and what was subtracted."""
-    offset = np.nanmedian(X, axis=0) if center == "median" else np.zeros(X.shape[1])
-    offset = offset.astype(X.dtype)
-    return (X - offset if offset.any() else X), offset
+def _units(X: Array, model: "RPCA | RPCAG") -> Units:
+    """Units of the columns; a level of noise is a number only if they share one unit."""
+    given = not isinstance(model.noise, str) and model.noise > 0
+    return column_units(X, model.center, None if given and model.scale == "auto" else model.scale)
 
 
 def _pursuit_fit(
     model: RPCA | RPCAG,
     rows: Rows,
     X: Array,
-    offset: Array,
+    units: Units,
     loss: EntryLoss,
     noise: float,
     result: Split,
@@ -682,45 +844,117 @@ def _pursuit_fit(
     smoothness: float = 0.0,
     attributes: dict[str, Any] | None = None,
 ) -> Fit:
-    """The fit that follows from both parts: principal axes, and the problem of new rows."""
+    """The fit that follows from both parts of the convex problem."""
     found = result.low_rank.astype(np.float64)
-    left, right = found.left, found.right
-    middle = left.mean(axis=0) if model.center_low_rank else np.zeros(left.shape[1])
-    centred = left - middle
-    squares, rotation = np.linalg.eigh(centred.T @ centred)
-    values, rotation = np.sqrt(np.maximum(squares[::-1], 0.0)), rotation.T[::-1]
-    mean = middle @ right
     rank = significant(found.values, NUCLEAR_RANK_TOL)
+    middle, values, axes = principal_axes(found.left, found.right, model.center_low_rank)
     n_directions = significant(values, NUCLEAR_RANK_TOL)
     problem = RowProblem.of(
-        LowRank(left[:, :rank], right[:rank], found.values[:rank]),
-        mean,
-        rotation[:n_directions] @ right,
+        LowRank(found.left[:, :rank], found.right[:rank], found.values[:rank]),
+        middle,
+        axes[:n_directions],
         loss,
         result.row_penalty,
     )
+    data, places = units.remove(X), row_tiles(X)
+    sparse_part = scaled_columns(result.sparse, units)
+    if noise > 0:
+
+        def errors(place: slice) -> Array:
+            return significant_errors(data[place], result.low_rank.dense(place))
+
+        entries = ResidualFlags.of(errors, len(X), model.flag_rate)
+        flagged = compact(np.concatenate([entries.flags(errors(place)) for place in places]))
+    else:
+        entries, flagged = ResidualFlags(np.zeros(X.shape[1]), 1.0), sparse_part
     decomposition = NuclearDecomposition(
-        result.low_rank, result.sparse, offset, problem, graph, smoothness, result.start()
+        result.low_rank,
+        sparse_part,
+        units,
+        entries,
+        flagged,
+        problem,
+        graph,
+        smoothness,
+        result.start(),
     )
     density = result.n_sparse / int(np.count_nonzero(~np.isnan(X)))
+    return _decomposed(
+        model,
+        rows,
+        X,
+        decomposition,
+        found.left,
+        found.right,
+        units.shift,
+        density,
+        noise,
+        result,
+        {"loss_": loss, "sparsity_": loss.weight, **(attributes or {})},
+    )
+
+
+def _decomposed(
+    model: RPCA | RPCAG,
+    rows: Rows,
+    X: Array,
+    decomposition: NuclearDecomposition | RefittedDecomposition,
+    left: Array,
+    right: Array,
+    offset: Array,
+    density: float,
+    noise: float,
+    result: Split,
+    attributes: dict[str, Any],
+) -> Fit:
+    """The fit of a decomposition whose low-rank part is ``left @ right`` in its units.
+
+    To that part ``offset`` is added, in the user's units.
+    """
+    units = decomposition.units
+    if not units.trivial:
+        left, right = rescaled(left, right, units.scale)
+    mean, values, axes = principal_axes(left, right, model.center_low_rank)
+    n_directions = significant(values, NUCLEAR_RANK_TOL)
+    # An offset does not count: the rank is that about the mean.
+    rank = (
+        n_directions
+        if offset.any()
+        else significant(np.linalg.norm(left, axis=0), NUCLEAR_RANK_TOL)
+    )
     return Fit(
         attributes={
             "_decomposition": decomposition,
             "rank_": rank,
             "density_": density,
-            "loss_": loss,
-            "sparsity_": loss.weight,
             "noise_": noise,
+            "column_noise_": decomposition.entries.noise * units.scale,
             "dual_gap_": result.gap,
-            **(attributes or {}),
+            **attributes,
         },
-        subspace=model._subspace(
-            rows, X, decomposition, mean + offset, values, rotation @ right, n_directions
-        ),
+        subspace=model._subspace(rows, X, decomposition, mean + offset, values, axes, n_directions),
         ending=result,
         warnings=(
-            *_pursuit_advice(model, rank, density, noise, loss.weight, min(X.shape)),
+            *_units_advice(model, X),
+            *_pursuit_advice(model, rank, density, noise, attributes["sparsity_"], min(X.shape)),
             *unconverged(model, result),
+        ),
+    )
+
+
+def _units_advice(model: RPCA | RPCAG, X: Array) -> tuple[Warning, ...]:
+    """What to change if columns of different units were taken as they are."""
+    if model.center is not None and model.scale is not None:
+        return ()
+    found = unit_differences(X)
+    hidden = (found.medians and model.center is None) or (found.spreads and model.scale is None)
+    if not hidden:
+        return ()
+    return (
+        UserWarning(
+            f"{type(model).__name__}: the medians or spreads of the columns differ so much that "
+            "they seem to have different units, and errors in small columns are not visible "
+            "beside large ones. Set center='median' and scale='mad', or leave both at 'auto'."
         ),
     )
 
@@ -729,7 +963,11 @@ def _pursuit_advice(
     model: RPCA | RPCAG, rank: int, density: float, noise: float, sparsity: float, short: int
 ) -> tuple[Warning, ...]:
     """What to change if the decomposition is trivial."""
-    if getattr(model, "solver", "admm") == "altproj":
+    solver = getattr(model, "solver", "admm")
+    if solver == "sampled":
+        # It has checked its result, and takes the rank and the noise from the data.
+        return ()
+    if solver == "altproj":
         if not ((density == 0 and rank > 0) or rank == short > 1):
             return ()
         advice = (

@@ -1,13 +1,14 @@
 """LowRankModel: what the low rank + sparse methods share, and their fitted decompositions.
 
-A fit stores one frozen value: a `NuclearDecomposition` (RPCA, RPCAG) or a `GraphDecomposition`
-(FRPCAG). It holds both parts of the training data and decomposes new rows.
+A fit stores one frozen value: a `NuclearDecomposition` (RPCAG, and RPCA without a refit), a
+`RefittedDecomposition` (RPCA) or a `GraphDecomposition` (FRPCAG). It holds both parts of the
+training data, and it decomposes new rows.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,8 +19,11 @@ from robustpca.engine.linalg import Array, orthonormal, square_norms
 from robustpca.engine.rows import ArrayRows, Rows
 from robustpca.engine.svt import LowRank, lanes
 from robustpca.models.base import Subspace, SubspaceModel, prediction_errors
+from robustpca.models.params import Interval
 from robustpca.parts.entry_losses import EntryLoss
+from robustpca.parts.units import Units
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph, smooth_rows
+from robustpca.solvers.refit import ResidualFlags, RobustRows
 from robustpca.solvers.splitting import DENSE_SHARE, compact, observed_norm
 
 
@@ -33,6 +37,7 @@ class LowRankModel(SubspaceModel):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SubspaceModel._parameter_constraints,
         "center_low_rank": ["boolean"],
+        "flag_rate": [Interval(Real, 0, 0.5, closed="neither")],
         "warm_start": ["boolean"],
     }
     _accept_sparse = False
@@ -40,6 +45,7 @@ class LowRankModel(SubspaceModel):
     _by_blocks = False
 
     center_low_rank: bool
+    flag_rate: float
     warm_start: bool
     _decomposition: "Decomposition"
 
@@ -52,6 +58,11 @@ class LowRankModel(SubspaceModel):
     def sparse_(self) -> Any:
         """Sparse part of the training data."""
         return self._decomposition.sparse
+
+    @property
+    def entry_flags_(self) -> Array:
+        """Which entries of the training data are wrong."""
+        return self._decomposition.flags
 
     @property
     def embedding_(self) -> Array:
@@ -76,8 +87,25 @@ class LowRankModel(SubspaceModel):
         """
         check_is_fitted(self)
         X = observed(self._rows(X, reset=False))
-        low_rank = self._decomposition.low_rank_rows(X)
-        return low_rank, compact(self._decomposition.sparse_rows(X, low_rank))
+        low_rank, sparse_part, _ = self._decomposition.split_rows(X)
+        return low_rank, compact(sparse_part)
+
+    def flag_entries(self, X: Any) -> Array:
+        """Tell which entries of new rows are wrong, given the fitted decomposition.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            New rows, or rows of the training data; NaN where an entry is missing.
+
+        Returns
+        -------
+        flags : ndarray of shape (n_samples, n_features), dtype bool
+            True for entries whose residual the noise of their column does not explain; of the
+            entries without an error a share of ``flag_rate`` is flagged. Missing entries are not.
+        """
+        check_is_fitted(self)
+        return self._decomposition.split_rows(observed(self._rows(X, reset=False)))[2]
 
     def transform(self, X: Any) -> Array:
         """Robust scores of the rows of ``X``: those of their low-rank part.
@@ -96,7 +124,7 @@ class LowRankModel(SubspaceModel):
         return self._codes(observed(self._rows(X, reset=False)))
 
     def _codes(self, X: Array) -> Array:
-        codes = (self._decomposition.low_rank_rows(X) - self.mean_) @ self.components_.T
+        codes = (self._decomposition.split_rows(X)[0] - self.mean_) @ self.components_.T
         # Along directions that only complete the basis there is nothing but rounding error.
         codes[:, self._decomposition.n_directions :] = 0
         return codes.astype(self.components_.dtype, copy=False)
@@ -118,13 +146,12 @@ class LowRankModel(SubspaceModel):
         embedding = self.embedding_
         return np.concatenate([embedding[place] for place in places])
 
-    def _start(self, shape: tuple[int, int]) -> Array | None:
+    def _start(self, shape: tuple[int, int]) -> Any:
         """Where the loop starts: with ``warm_start`` at the end of the previous fit."""
         previous = getattr(self, "_decomposition", None)
         if not self.warm_start or previous is None or previous.start is None:
             return None
-        start: Array = previous.start
-        return start if start.shape == shape else None
+        return previous.start if previous.start.shape == shape else None
 
     def _subspace(
         self,
@@ -168,11 +195,13 @@ class LowRankModel(SubspaceModel):
         )
 
     def _n_components(self, values: Array, rank: int, rows: Rows) -> int:
-        """Number of components: as given, by a share of the variance, or the rank."""
+        """Number of components: as given, found, by a share of the variance, or the rank."""
         if self.n_components is None:
             return max(rank, 1)
         if isinstance(self.n_components, Integral):
             return self._rank(rows)
+        if self.n_components == "auto":
+            return max(1, min(self._rank(rows), rank))
         shares = np.cumsum(values**2) / max(float(np.sum(values**2)), np.finfo(float).tiny)
         return max(1, min(int(np.searchsorted(shares, self.n_components) + 1), rank))
 
@@ -184,33 +213,44 @@ class NuclearDecomposition:
     Attributes
     ----------
     factors : LowRank
-        Low-rank part of the data without the offset.
+        Low-rank part of the data in ``units``.
     sparse : csr_array or ndarray
-        Sparse part.
-    offset : ndarray of shape (n_features,)
-        What was subtracted from the columns.
+        Sparse part, in the user's units.
+    units : Units
+        Units of the columns in which the problem was solved.
+    entries : ResidualFlags
+        Noise of the columns, by which entries are flagged.
+    flagged : csr_array or ndarray of shape (n_samples, n_features)
+        Not zero at the flagged entries of the training data.
     problem : RowProblem
         The problem that a new row solves.
     graph : TrainingGraph or None
         Connects new rows to the training rows (RPCAG).
     smoothness : float
         Weight of the graph.
-    start : ndarray or None
+    start : ndarray, Start or None
         Where another fit may start; only with ``warm_start``.
     """
 
     factors: LowRank
     sparse: Any
-    offset: Array
+    units: Units
+    entries: ResidualFlags
+    flagged: Any
     problem: RowProblem
     graph: TrainingGraph | None
     smoothness: float
-    start: Array | None
+    start: Any
 
     @property
     def low_rank(self) -> Array:
         """Low-rank part of the training data."""
-        return self.factors.dense() + self.offset
+        return np.concatenate(list(self.tiles()))
+
+    @property
+    def flags(self) -> Array:
+        """Flagged entries of the training data."""
+        return nonzero(self.flagged)
 
     @property
     def n_directions(self) -> int:
@@ -220,11 +260,11 @@ class NuclearDecomposition:
     def tiles(self) -> Iterator[Array]:
         """Low-rank part of the training data, a tile of rows at a time."""
         places = row_tiles(self.factors.left)
-        return (self.factors.dense(place) + self.offset for place in places)
+        return (self.units.restore(self.factors.dense(place)) for place in places)
 
-    def low_rank_rows(self, X: Array) -> Array:
-        """Low-rank part of new rows."""
-        problem, data = self.problem, X - self.offset
+    def split_rows(self, X: Array) -> tuple[Array, Array, Array]:
+        """Low-rank part, sparse part and flagged entries of new rows."""
+        problem, data = self.problem, self.units.remove(X)
         weights = pulls = None
         if self.graph is not None:
             diagonal, edges = self.graph.edges(data)
@@ -232,13 +272,76 @@ class NuclearDecomposition:
             neighbors = edges @ (self.factors.left @ (self.factors.right @ problem.basis.T))
             pulls = 2 * self.smoothness * neighbors
             pulls -= np.outer(weights, problem.basis @ problem.mean)
-        codes = problem.solve(data, weights, pulls)
-        low_rank = codes @ problem.basis + problem.mean + self.offset
-        return low_rank.astype(X.dtype, copy=False)
+        low_rank = problem.solve(data, weights, pulls) @ problem.basis + problem.mean
+        errors = significant_errors(data, low_rank)
+        flags, errors = self.entries.flags(errors), np.nan_to_num(errors, nan=0.0)
+        sparse_part = (problem.loss.sparse_part(errors) * self.units.scale).astype(X.dtype)
+        return self.units.restore(low_rank, X.dtype), sparse_part, flags
 
-    def sparse_rows(self, X: Array, low_rank: Array) -> Array:
-        """Sparse part of new rows whose low-rank part is known."""
-        return self.problem.loss.sparse_part(significant_errors(X, low_rank))
+
+@dataclass(frozen=True)
+class RefittedDecomposition:
+    """Both parts of a decomposition whose low-rank part is fitted to the entries without error.
+
+    Attributes
+    ----------
+    entries : RobustRows
+        Row space, noise and cut, by which all rows are fitted.
+    codes : ndarray of shape (n_samples, rank)
+        Scores of the training data.
+    sparse : csr_array or ndarray of shape (n_samples, n_features)
+        Errors of the flagged entries, in the user's units.
+    flagged : csr_array or ndarray of shape (n_samples, n_features)
+        Not zero at the flagged entries of the training data.
+    units : Units
+        Units of the columns in which the rows were fitted.
+    start : Start or None
+        Where another fit may start; only with ``warm_start``.
+    """
+
+    entries: RobustRows
+    codes: Array
+    sparse: Any
+    flagged: Any
+    units: Units
+    start: Any
+
+    @classmethod
+    def of(cls, entries: RobustRows, X: Array, units: Units, start: Any) -> "RefittedDecomposition":
+        """Fit the rows of the training data, which are given in the user's units."""
+        codes, flags = entries.solve(units.remove(X))
+        parts = []
+        for place in row_tiles(X):
+            low_rank = units.restore(entries.low_rank(codes[place]), X.dtype)
+            parts.append(sparse.csr_array(np.where(flags[place], X[place] - low_rank, 0)))
+        errors = sparse.csr_array(sparse.vstack(parts, format="csr"))
+        return cls(entries, codes, compact(errors), compact(flags), units, start)
+
+    @property
+    def low_rank(self) -> Array:
+        """Low-rank part of the training data."""
+        return np.concatenate(list(self.tiles()))
+
+    @property
+    def flags(self) -> Array:
+        """Flagged entries of the training data."""
+        return nonzero(self.flagged)
+
+    @property
+    def n_directions(self) -> int:
+        """Number of directions that the low-rank part of a new row can have."""
+        return len(self.entries.basis)
+
+    def tiles(self) -> Iterator[Array]:
+        """Low-rank part of the training data, a tile of rows at a time."""
+        tiles = (self.entries.low_rank(self.codes[place]) for place in row_tiles(self.codes))
+        return (self.units.restore(tile, self.sparse.dtype) for tile in tiles)
+
+    def split_rows(self, X: Array) -> tuple[Array, Array, Array]:
+        """Low-rank part, sparse part and flagged entries of new rows."""
+        codes, flags = self.entries.solve(self.units.remove(X))
+        low_rank = self.units.restore(self.entries.low_rank(codes), X.dtype)
+        return low_rank, np.where(flags, X - low_rank, 0), flags
 
 
 @dataclass(frozen=True)
@@ -253,6 +356,8 @@ class GraphDecomposition:
         What was subtracted from the columns, and what they were then divided by.
     loss : EntryLoss
         Loss of the residual entries.
+    entries : ResidualFlags
+        Noise of the columns after standardisation, by which entries are flagged.
     graph : TrainingGraph
         The data after standardisation, and what connects new rows to them.
     sample_smoothness, feature_smoothness : float
@@ -267,6 +372,7 @@ class GraphDecomposition:
     shift: Array
     scale: Array
     loss: EntryLoss
+    entries: ResidualFlags
     graph: TrainingGraph
     sample_smoothness: float
     feature_smoothness: float
@@ -292,10 +398,9 @@ class GraphDecomposition:
         """Share of the observed entries that are not zero in the sparse part."""
         n_sparse = n_observed = 0
         for place in row_tiles(self.smooth):
-            error, rounding = self._errors(place)
-            large = np.abs(error) > np.maximum(rounding, self.loss.threshold)
-            n_sparse += int(np.count_nonzero(large))
-            n_observed += int(np.count_nonzero(~np.isnan(error)))
+            errors = graph_errors(self.graph.X[place], self.smooth[place])
+            n_sparse += int(np.count_nonzero(np.abs(errors) > self.loss.threshold))
+            n_observed += int(np.count_nonzero(~np.isnan(errors)))
         return n_sparse / n_observed
 
     @property
@@ -313,8 +418,15 @@ class GraphDecomposition:
         places = row_tiles(self.smooth)
         return (self.smooth[place] * self.scale + self.shift for place in places)
 
-    def low_rank_rows(self, X: Array) -> Array:
-        """Low-rank part of new rows."""
+    @cached_property
+    def flags(self) -> Array:
+        """Flagged entries of the training data."""
+        places = row_tiles(self.smooth)
+        tiles = (graph_errors(self.graph.X[place], self.smooth[place]) for place in places)
+        return np.concatenate([self.entries.flags(errors) for errors in tiles])
+
+    def split_rows(self, X: Array) -> tuple[Array, Array, Array]:
+        """Low-rank part, sparse part and flagged entries of new rows."""
         data = (X - self.shift) / self.scale
         diagonal, edges = self.graph.edges(data)
         samples, features = 2 * self.sample_smoothness, 2 * self.feature_smoothness
@@ -326,12 +438,10 @@ class GraphDecomposition:
             features * self.feature_laplacian,
             features * self.feature_norm,
         )
-        return (smooth * self.scale + self.shift).astype(X.dtype)
-
-    def sparse_rows(self, X: Array, low_rank: Array) -> Array:
-        """Sparse part of new rows whose low-rank part is known."""
+        low_rank = (smooth * self.scale + self.shift).astype(X.dtype)
         errors = significant_errors(X, low_rank) / self.scale
-        return self.loss.sparse_part(errors) * self.scale
+        flags, errors = self.entries.flags(errors), np.nan_to_num(errors, nan=0.0)
+        return low_rank, self.loss.sparse_part(errors) * self.scale, flags
 
     def principal_axes(self, center: bool) -> tuple[Array, Array, Array]:
         """Mean of the low-rank part, or zero; singular values and right vectors (rows) about it."""
@@ -350,22 +460,24 @@ class GraphDecomposition:
         return middle * self.scale + self.shift, values, directions
 
     def _sparse_tile(self, place: slice) -> Array:
-        error, rounding = self._errors(place)
-        return self.loss.sparse_part(np.where(np.abs(error) > rounding, error, 0))
-
-    def _errors(self, place: slice) -> tuple[Array, Array]:
-        """Errors of some rows, and for each row the size of errors that are due to rounding."""
-        X, U = self.graph.X[place], self.smooth[place]
-        sizes = [
-            np.fmax.reduce(X, axis=1),
-            -np.fmin.reduce(X, axis=1),
-            U.max(axis=1),
-            -U.min(axis=1),
-        ]
-        return X - U, 32 * np.finfo(U.dtype).eps * np.maximum.reduce(sizes)[:, None]
+        errors = graph_errors(self.graph.X[place], self.smooth[place])
+        return self.loss.sparse_part(np.nan_to_num(errors, nan=0.0))
 
 
-Decomposition = NuclearDecomposition | GraphDecomposition
+Decomposition = NuclearDecomposition | RefittedDecomposition | GraphDecomposition
+
+
+def graph_errors(X: Array, smooth: Array) -> Array:
+    """Errors of rows, zero where they are due to rounding; NaN where missing."""
+    sizes = [
+        np.fmax.reduce(X, axis=1),
+        -np.fmin.reduce(X, axis=1),
+        smooth.max(axis=1),
+        -smooth.min(axis=1),
+    ]
+    rounding = 32 * np.finfo(smooth.dtype).eps * np.maximum.reduce(sizes)[:, None]
+    errors = X - smooth
+    return np.where(np.abs(errors) <= rounding, 0, errors)
 
 
 def observed(rows: Rows, axes: tuple[int, ...] = (1,)) -> Array:
@@ -413,10 +525,42 @@ def square_residuals(X: Array, low_rank: Array) -> Array:
 
 
 def significant_errors(X: Array, low_rank: Array) -> Array:
-    """Errors of new rows, zero where they are due to the accuracy of the row problems."""
-    error = np.nan_to_num(X - low_rank, nan=0.0)
+    """Errors of rows, zero where they are due to the accuracy of the fit; NaN where missing."""
+    errors = X - low_rank
     size = 1e-6 * np.nanmax(np.abs(X), axis=1, keepdims=True)
-    return np.where(np.abs(error) > size, error, 0).astype(X.dtype, copy=False)
+    return np.where(np.abs(errors) <= size, 0, errors).astype(X.dtype, copy=False)
+
+
+def principal_axes(left: Array, right: Array, center: bool) -> tuple[Array, Array, Array]:
+    """Mean of the rows of ``left @ right``, or zero; singular values and axes (rows) about it.
+
+    The rows of ``right`` are orthonormal.
+    """
+    middle = left.mean(axis=0) if center else np.zeros(left.shape[1])
+    centred = left - middle
+    squares, rotation = np.linalg.eigh(centred.T @ centred)
+    values = np.sqrt(np.maximum(squares[::-1], 0.0))
+    return middle @ right, values, rotation.T[::-1] @ right
+
+
+def rescaled(left: Array, right: Array, scale: Array) -> tuple[Array, Array]:
+    """Factors of a product whose columns are multiplied by ``scale``; the right one orthonormal."""
+    basis, turn = np.linalg.qr((right * scale).T)
+    return left @ turn.T, np.ascontiguousarray(basis.T)
+
+
+def scaled_columns(part: Any, units: Units) -> Any:
+    """A sparse part in the user's units."""
+    if units.trivial:
+        return part
+    if sparse.issparse(part):
+        return sparse.csr_array(part * units.scale).astype(part.dtype)
+    return (part * units.scale).astype(part.dtype)
+
+
+def nonzero(part: Any) -> Array:
+    """Where the entries of a sparse or dense array are not zero."""
+    return np.asarray(part.astype(bool).toarray() if sparse.issparse(part) else part != 0)
 
 
 def observed_scale(X: Array) -> float:

@@ -12,11 +12,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback
+from robustpca.engine.rows import ArrayRows, SparseRows
 from robustpca.engine.threads import one_blas_thread
 from robustpca.models.base import Fit, given_codes, reporter, store, unconverged
 from robustpca.models.graph import GraphModel
 from robustpca.models.params import Interval, StrOptions, fit_context
 from robustpca.parts.graphs import adjacency_of, laplacian
+from robustpca.parts.ranks import rank_of
 from robustpca.solvers.multiplicative import nonnegative_factors
 
 __all__ = ["GNMF"]
@@ -36,8 +38,9 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Number of components; None for the largest possible.
+    n_components : int, 'auto' or None, default=None
+        Number of components; 'auto' for one more than the dimension that predicts held-out
+        entries about their medians; None for the largest possible.
     smoothness : float, default=1.0
         Weight of the graph: raise it to make codes of neighbours more alike.
     graph : sparse array of shape (n_samples, n_samples), default=None
@@ -107,7 +110,7 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         smoothness: float = 1.0,
         graph: Any = None,
@@ -159,7 +162,11 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _fit(self, X: Any) -> Fit:
         largest = min(X.shape)
-        n_components = largest if self.n_components is None else int(self.n_components)
+        n_components = largest if self.n_components is None else self.n_components
+        if n_components == "auto":
+            rows = SparseRows(X) if sparse.issparse(X) else ArrayRows(X)
+            # Without negative numbers the mean takes a component of its own.
+            n_components = min(rank_of(rows) + 1, largest)
         if n_components > largest:
             raise ValueError(
                 f"n_components={n_components} is more than the data can give: X has shape "
@@ -196,7 +203,7 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         attributes = {
             "components_": np.ascontiguousarray(basis, X.dtype),
             "embedding_": np.ascontiguousarray(codes, X.dtype),
-            "n_components_": n_components,
+            "n_components_": int(n_components),
             "graph_": graph,
         }
         return Fit(attributes, None, result, unconverged(self, result))

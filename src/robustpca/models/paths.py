@@ -96,7 +96,7 @@ def sparsity_path(
     sparsity : iterable of float, default=None
         Weights to try; None for the automatic one times powers of two from a quarter to four.
     estimator : RPCA or RPCAG, default=None
-        Whose ``sparsity`` to vary; None for `RPCA` at a tolerance of 1e-4.
+        Whose ``sparsity`` to vary; None for `RPCA` without noise at a tolerance of 1e-4.
     hidden : float, default=0.05
         Share of the entries to hide.
     random_state : int, RandomState instance or None, default=0
@@ -118,7 +118,7 @@ def sparsity_path(
     >>> int(path.rank[np.argmin(path.error)])
     3
     """
-    model = RPCA(tol=1e-4) if estimator is None else estimator
+    model = RPCA(noise=0.0, tol=1e-4) if estimator is None else estimator
     if "sparsity" not in model.get_params():
         raise ValueError(
             f"{type(model).__name__} has no sparsity to vary: pass estimator=RPCA() or RPCAG(), "
@@ -126,8 +126,7 @@ def sparsity_path(
         )
     X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
     if sparsity is None:
-        share = np.count_nonzero(~np.isnan(X)) / X.size
-        sparsity = 2.0 ** np.arange(-2, 2.5, 0.5) / np.sqrt(max(X.shape) * max(share, 1e-300))
+        sparsity = _automatic_sparsity(X) * 2.0 ** np.arange(-2, 2.5, 0.5)
     return _path(model, X, ("sparsity",), sparsity, hidden, random_state)
 
 
@@ -146,7 +145,7 @@ def smoothness_path(
     X : array of shape (n_samples, n_features)
         The data; NaN where an entry is missing.
     smoothness : iterable of float, default=None
-        Weights to try; None for powers of two from an eighth to 128.
+        Weights to try; None for powers of two times the weight of the loss, from 1/32 to 64.
     estimator : FRPCAG or RPCAG, default=None
         Whose parameters ending in ``smoothness`` to vary together; None for `FRPCAG`.
     hidden : float, default=0.05
@@ -176,8 +175,19 @@ def smoothness_path(
         )
     X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
     if smoothness is None:
-        smoothness = 2.0 ** np.arange(-3, 8)
+        smoothness = _loss_weight(model, X) * 2.0 ** np.arange(-5, 7)
     return _path(model, X, names, smoothness, hidden, random_state)
+
+
+def _automatic_sparsity(X: Array) -> float:
+    share = np.count_nonzero(~np.isnan(X)) / X.size
+    return float(1 / np.sqrt(max(X.shape) * max(share, 1e-300)))
+
+
+def _loss_weight(model: LowRankModel, X: Array) -> float:
+    """Weight of the loss beside which a graph has to be seen: that of RPCAG is small."""
+    sparsity = getattr(model, "sparsity", 1.0)
+    return _automatic_sparsity(X) if sparsity == "auto" else float(sparsity)
 
 
 def _path(

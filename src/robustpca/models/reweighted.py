@@ -121,9 +121,10 @@ class ReweightedPCA(ReweightedModel):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
+    n_components : int, float, 'auto' or None, default=None
         Dimension of the subspace; a float in (0, 1) for the smallest one that holds this share
-        of the weighted variance; None for the largest possible.
+        of the weighted variance; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     loss : str or Loss, default='l21'
         Loss of the squared residual: a name in `robustpca.parts.LOSSES`, or such an object with its
         parameters.
@@ -218,7 +219,7 @@ class ReweightedPCA(ReweightedModel):
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         loss: Any = "l21",
         weighting: Any = "uniform",
@@ -266,9 +267,10 @@ class PCAOM(ReweightedPCA):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
+    n_components : int, float, 'auto' or None, default=None
         Dimension of the subspace; a float in (0, 1) for the smallest one that holds this share
-        of the weighted variance; None for the largest possible.
+        of the weighted variance; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     init : {'auto', 'pca', 'robust', 'random'}, default='pca'
         Where to start: at plain PCA; at the half of the samples with the least
         Stahel-Donoho outlyingness, which survives outliers that form a cloud of their own;
@@ -336,7 +338,7 @@ class PCAOM(ReweightedPCA):
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         init: str = "pca",
         random_state: Any = 0,
@@ -367,14 +369,16 @@ class R1PCA(ReweightedPCA):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
+    n_components : int, float, 'auto' or None, default=None
         Dimension of the subspace; a float in (0, 1) for the smallest one that holds this share
-        of the weighted variance; None for the largest possible.
+        of the weighted variance; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     loss : {'huber', 'l1', 'cauchy'}, default='huber'
         The function rho. Cauchy's forgets far samples fastest.
     cutoff : float or 'auto', default='auto'
         Residual norm beyond which a sample counts as far, for 'huber' and 'cauchy'; by default
-        the median at the start. Lower it to trust fewer samples.
+        the median: for 'huber' of the distances from the subspace that has about the least sum
+        of them, for 'cauchy' of those at the start. Lower it to trust fewer samples.
     center : str, default='mean'
         The centre, found first and held: 'mean', 'median', 'trimmed_mean' (of the middle half
         of each feature), 'geometric_median', 'medoid' (the sample nearest to all others) or
@@ -457,7 +461,7 @@ class R1PCA(ReweightedPCA):
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         loss: str = "huber",
         cutoff: float | str = "auto",
@@ -508,9 +512,10 @@ class PCAAN(ReweightedPCA):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
+    n_components : int, float, 'auto' or None, default=None
         Dimension of the subspace; a float in (0, 1) for the smallest one that holds this share
-        of the weighted variance; None for the largest possible.
+        of the weighted variance; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     n_active : int or float, default=0.75
         How many samples may weigh, as a number or as a share. Keep it at or below the number of
         clean samples: lower it (0.5) when their number is unknown, raise it towards 1
@@ -599,7 +604,7 @@ class PCAAN(ReweightedPCA):
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         n_active: int | float = 0.75,
         gamma: float | None = None,
@@ -655,12 +660,14 @@ class EPCA(ReweightedPCA):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
+    n_components : int, float, 'auto' or None, default=None
         Dimension of the subspace; a float in (0, 1) for the smallest one that holds this share
-        of the weighted variance; None for the largest possible.
+        of the weighted variance; 'auto' to find it by predicting held-out entries, in spite of
+        outlying rows and entries; None for the largest possible.
     sigma : float or 'auto', default='auto'
-        Residual norm at which the loss turns from quadratic to linear; by default the median at
-        the start. Lower it for more robustness (towards PCA-OM), raise it towards plain PCA.
+        Residual norm at which the loss turns from quadratic to linear; by default a quarter of
+        the median distance from the subspace that has about the least sum of distances. Lower it
+        for more robustness (towards PCA-OM), raise it towards plain PCA.
     max_weight : float, default=None
         Upper bound of each weight, in (1/n_samples, 1); 0.5 is advisable below 200 samples.
     gamma : float, default=1.0
@@ -744,7 +751,7 @@ class EPCA(ReweightedPCA):
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         sigma: float | str = "auto",
         max_weight: float | None = None,

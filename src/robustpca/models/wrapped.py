@@ -27,6 +27,8 @@ __all__ = ["Reweighted"]
 class _WeightedModel:
     """An estimator that takes ``sample_weight``, as a model for the reweighting loop."""
 
+    exact = True
+
     def __init__(self, estimator: Any, X: Any, y: Any) -> None:
         self.estimator, self.X, self.y = estimator, X, y
         self.fitted: Any = None

@@ -19,6 +19,7 @@ from robustpca.parts.losses import (
     SigmaLoss,
     SquaredLoss,
 )
+from robustpca.parts.units import Differences, Units, column_units, unit_differences
 from robustpca.parts.weightings import (
     WEIGHTINGS,
     AdaptiveNeighbors,
@@ -37,6 +38,7 @@ __all__ = [
     "CappedLoss",
     "CauchyLoss",
     "CoRobust",
+    "Differences",
     "EntryLoss",
     "HuberLoss",
     "HuberNorm",
@@ -47,9 +49,12 @@ __all__ = [
     "SquaredLoss",
     "SquaredNorm",
     "Uniform",
+    "Units",
     "Weighted",
     "Weighting",
+    "column_units",
     "grid_graph",
     "knn_graph",
     "laplacian",
+    "unit_differences",
 ]

@@ -28,10 +28,14 @@ class Loss:
         Whether far samples weigh nothing at all; the default start is then the robust one.
     by_start : bool
         Whether parameters may be rules about the residuals of the start.
+    by_distances : bool
+        Whether they are such rules, and about distances from the subspace that has the least sum
+        of them: outliers that hold plain PCA would make those of all samples large.
     """
 
     drops: ClassVar[bool] = False
     by_start: ClassVar[bool] = False
+    by_distances: bool = False
 
     def values(self, residuals: Array) -> Array:
         """Loss of each sample from its squared residual."""
@@ -106,6 +110,10 @@ class HuberLoss(Loss):
 
     cutoff: float | str = "auto"
 
+    @property
+    def by_distances(self) -> bool:  # type: ignore[override]
+        return self.cutoff == "auto"
+
     def values(self, residuals: Array) -> Array:
         cutoff: Any = self.cutoff
         norms = np.sqrt(residuals)
@@ -153,6 +161,10 @@ class SigmaLoss(Loss):
 
     sigma: float | str = "auto"
 
+    @property
+    def by_distances(self) -> bool:  # type: ignore[override]
+        return self.sigma == "auto"
+
     def values(self, residuals: Array) -> Array:
         sigma: Any = self.sigma
         return (1 + sigma) * residuals / (np.sqrt(residuals) + sigma)
@@ -165,7 +177,8 @@ class SigmaLoss(Loss):
 
     def tuned(self, residuals: Array, floor: float) -> Self:
         if self.sigma == "auto":
-            return replace(self, sigma=_median_norm(residuals, floor))
+            # A quarter of it: near enough to the norm to stand a third of gross outliers.
+            return replace(self, sigma=max(_median_norm(residuals, floor) / 4, floor, TINY))
         return replace(self, sigma=_positive("sigma", self.sigma, "'auto'"))
 
 

@@ -154,8 +154,9 @@ class CoRobust(Weighting):
     gamma : float, default=1.0
         Exponent, at least 1. Above 1 every weight is positive.
     floor : float, default=1e-12
-        Losses below this share of the median of the positive ones count as that much, so that
-        no weight is infinite.
+        No weight exceeds ``1 - sqrt(floor)``, which belongs to a loss that is this share of the
+        next one, so that no factor is infinite. A bound of the weights, unlike one of the
+        losses, leaves the minimum concave in the losses, and the objective falls to the end.
     """
 
     max_weight: float | None = None
@@ -170,8 +171,8 @@ class CoRobust(Weighting):
             raise ValueError(
                 f"max_weight={self.max_weight} must lie between 1/n_samples = {1 / n:.3g} and 1."
             )
-        if not self.floor > 0:
-            raise ValueError(f"floor={self.floor} must be positive.")
+        if not 0 < self.floor < 1:
+            raise ValueError(f"floor={self.floor} must be positive and less than 1.")
         if not 1 <= self.gamma < np.inf:
             raise ValueError(
                 f"gamma={self.gamma} must be at least 1: below it the problem is not convex and "
@@ -182,11 +183,13 @@ class CoRobust(Weighting):
             return Weighted(np.full(n, 1 / n), np.full(n, self._direct(1 / n)), 0.0, n)
         # In units of a typical loss: nothing depends on the scale, and nothing overflows.
         typical = np.quantile(positive, 0.5, method="lower")
-        floored = np.maximum(losses / typical, self.floor)
-        if self.max_weight is None and self.gamma == 1:
-            weights = self._closed_form(floored)
-        else:
-            weights = self._by_multiplier(floored)
+        # Zero stands for something so small that the bound, not the loss, decides its weight.
+        scaled = np.maximum(losses / typical, self.floor**2)
+        # With few samples, the bound must leave room for equal weights.
+        bound = self.max_weight or max(1 - self.floor**0.5, (1 / n + 1) / 2)
+        weights = self._closed_form(scaled) if self.gamma == 1 else None
+        if weights is None or weights.max() > bound:
+            weights = self._by_multiplier(scaled, bound)
         direct = self._direct(weights)
         return Weighted(weights, direct, float(direct @ losses), int(np.count_nonzero(weights)))
 
@@ -199,19 +202,19 @@ class CoRobust(Weighting):
         ordered = np.sort(roots)
         sums = np.cumsum(ordered)
         # The active samples are a prefix of the ordered ones (Eq. 12 holds for this k alone).
-        k = int(np.count_nonzero(sums - np.arange(len(roots)) * ordered > 0))
+        # Two are always active, even where the smaller root is lost in the sum.
+        k = max(2, int(np.count_nonzero(sums - np.arange(len(roots)) * ordered > 0)))
         weights = np.maximum(1 - (k - 1) * roots / sums[k - 1], 0.0)
         return weights / weights.sum()
 
-    def _by_multiplier(self, losses: Array) -> Array:
+    def _by_multiplier(self, losses: Array, bound: float) -> Array:
         """Find the multiplier whose weights sum to one; each weight grows with it."""
-        top = 1.0 if self.max_weight is None else self.max_weight
-        # Below the first bound all weights are under 1/n, above the second all at the top.
+        # Below the first limit all weights are under 1/n, above the second all at the bound.
         low = np.log(losses.min()) + (self.gamma - 1) * np.log(1 / len(losses)) - 1.0
         high = np.log(losses.max()) + 60.0
 
         def weights_at(log_multiplier: float) -> Array:
-            return np.minimum(self._slope_root(np.exp(log_multiplier) / losses), top)
+            return np.minimum(self._slope_root(np.exp(log_multiplier) / losses), bound)
 
         return _normalised(_bisect(lambda x: weights_at(x).sum() - 1, low, high, weights_at))
 

@@ -31,6 +31,9 @@ class BilinearModel:
         columns of the images are constant this start is poor.
     """
 
+    # Every fit uses all of the data.
+    exact = True
+
     def __init__(
         self,
         rows: Rows,

@@ -1,11 +1,13 @@
 """Low-rank parts of new rows, given a fitted decomposition: a small robust problem for each row.
 
-Each row has its own iterations and stopping rule: it gets the same scores whatever other rows
-come with it.
+A row is solved by Newton's method if it has few directions, and otherwise, or if that does not
+end, by the splitting of the fit. Each row has its own iterations and stopping rule: it gets the
+same scores whatever other rows come with it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,16 @@ from robustpca.engine.neighbors import nearest_neighbors
 from robustpca.engine.svt import TILE_ROWS, LowRank
 from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.parts.entry_losses import EntryLoss
+from robustpca.solvers.row_newton import newton_rows
 from robustpca.solvers.splitting import residual_step
 
 RELAXATION = 1.8
+# Directions up to which Newton's method is used: a step costs the cube of their number.
+NEWTON_RANK = 48
+NEWTON_STEPS = 60
+# A Newton search begins with so many features for each direction, drawn at random, and with
+# this tolerance.
+SAMPLED, SAMPLED_TOL = 12, 1e-4
 # Iterations in which the penalty of a row may be balanced.
 BALANCED = frozenset(range(20, 400, 20))
 
@@ -72,11 +81,25 @@ class RowProblem:
         if pulls is not None:
             linear = linear - pulls
         curves = np.maximum(values, 0.0) + weights[:, None]
-        solver = _Rows(self, rotation.T @ self.basis, tol, max_iter)
+        solver = _Rows(self, np.ascontiguousarray(rotation.T @ self.basis), tol, max_iter)
         places = slices(n, TILE_ROWS)
         with ThreadPool() as pool:
             parts = pool.map(lambda p: solver.run(X[p], curves[p], linear[p] @ rotation), places)
         return np.concatenate(parts) @ rotation.T if parts else np.zeros((0, len(self.basis)))
+
+
+def tile_solver(
+    basis: Array, ridge: Array, loss: EntryLoss, tol: float = 1e-8
+) -> Callable[[Array], Array]:
+    """What finds the scores of a tile of rows about zero, for a ridge that is diagonal."""
+    nothing = np.zeros(basis.shape[1]), np.zeros(len(basis))
+    problem = RowProblem(nothing[0], basis, np.diag(ridge), nothing[1], loss, 1.0)
+    return partial(_about_zero, _Rows(problem, np.ascontiguousarray(basis), tol, 2000), ridge)
+
+
+def _about_zero(solver: "_Rows", ridge: Array, X: Array) -> Array:
+    shape = (len(X), len(ridge))
+    return solver.run(X, np.zeros(shape) + ridge, np.zeros(shape))
 
 
 @dataclass(frozen=True)
@@ -89,10 +112,63 @@ class _Rows:
     max_iter: int
 
     def run(self, X: Array, curves: Array, linear: Array) -> Array:
-        """Douglas-Rachford splitting on a tile of rows, each with a penalty of its own."""
+        """Scores of a tile of rows."""
+        X = np.ascontiguousarray(X, np.float64)
+        codes, solved = np.zeros(linear.shape), np.zeros(len(X), bool)
+        if len(self.basis) <= NEWTON_RANK:
+            start = 0.0
+            if self.sample is not None and self.problem.loss.threshold < np.inf:
+                # The same problem for some of the features: a start that is nearly right.
+                share, some = len(self.sample) / X.shape[1], (X[:, self.sample], self.sample)
+                self._newton(*some, share * curves, share * linear, codes, start, solved)
+                start = SAMPLED_TOL
+            self._newton(X, slice(None), curves, linear, codes, start, solved)
+        if not solved.all():
+            rest = ~solved
+            codes[rest] = self._split(X[rest], curves[rest], linear[rest])
+        return codes
+
+    @cached_property
+    def sample(self) -> Array | None:
+        """Features that a search may begin with, if there are many more."""
+        n_features, size = self.basis.shape[1], SAMPLED * len(self.basis)
+        if not 0 < size < n_features / 2:
+            return None
+        return np.sort(np.random.default_rng(0).choice(n_features, size, replace=False))
+
+    def _newton(
+        self,
+        X: Array,
+        features: Any,
+        curves: Array,
+        linear: Array,
+        codes: Array,
+        start: float,
+        solved: Array,
+    ) -> None:
+        """Newton's method for some or all features; a search that fails leaves a row unsolved."""
+        loss, basis = self.problem.loss, np.ascontiguousarray(self.basis[:, features])
+        slope = 2 * loss.weight * loss.curvature
+        bound = slope * loss.threshold if loss.threshold > 0 else loss.weight
+        tol = self.tol if isinstance(features, slice) else SAMPLED_TOL
+        compiled(newton_rows)(
+            X,
+            self.problem.mean[features],
+            basis,
+            basis @ basis.T,
+            curves,
+            linear,
+            (loss.weight, loss.threshold, slope, bound, tol),
+            codes,
+            start,
+            NEWTON_STEPS,
+            solved,
+        )
+
+    def _split(self, X: Array, curves: Array, linear: Array) -> Array:
+        """Douglas-Rachford splitting on some rows, each with a penalty of its own."""
         mean, loss = self.problem.mean, self.problem.loss
         codes = np.zeros(linear.shape)
-        X = np.ascontiguousarray(X, np.float64)
         A = np.where(np.isnan(X), mean, X)
         norms = np.sqrt(np.nansum(X**2, axis=1))
         rows = np.arange(len(X))

@@ -13,13 +13,21 @@ import numpy as np
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.rows import Rows
-from robustpca.parts.losses import Loss
+from robustpca.parts.losses import L21Loss, Loss
 from robustpca.parts.starts import trusted_half
-from robustpca.parts.weightings import Weighted, Weighting
+from robustpca.parts.weightings import Uniform, Weighted, Weighting
+
+# The sum of distances need not fall further for a rule about them.
+SETTLED = 1e-2
 
 
 class Model(Protocol):
-    """Something that can be fitted to weighted samples by least squares."""
+    """Something that can be fitted to weighted samples by least squares.
+
+    It is ``exact`` if the last expansion left nothing to gain for its weights.
+    """
+
+    exact: bool
 
     def residuals(self) -> Array:
         """Squared residual of every sample under the present parameters."""
@@ -50,7 +58,7 @@ class Reweighting:
 
 
 # A view is expanded once a pass brings less than this share of all since the last expansion.
-EARLY = 0.2
+EARLY = 0.05
 
 
 def reweight(
@@ -84,7 +92,7 @@ def reweight(
     residuals = model.residuals()
     step, weights = weigh(residuals)
     fitted_with, history = weights, [step.objective]
-    anchor, expanded, verified, patience = step, False, None, EARLY
+    anchor, after, expanded, verified, patience = step, step, False, None, EARLY
     change, converged, iteration = np.inf, False, 0
     while iteration < max_iter and not converged:
         iteration += 1
@@ -93,6 +101,7 @@ def reweight(
         residuals = model.residuals()
         previous = step
         step, weights = weigh(residuals)
+        after = step if anchor is previous else after
         history.append(step.objective)
         change = _change(previous, step, weighting.monotone)
         callback(Progress(iteration, step.objective, change, n_active=step.n_active))
@@ -105,6 +114,9 @@ def reweight(
             continue
         # Weights may stand still while the subspace is poor; an objective does not.
         known_good = weighting.monotone and expanded and since <= tol
+        # What passes gain after an exact expansion is more than another expansion would.
+        if weighting.monotone and expanded and model.exact:
+            known_good |= _change(after, step, True) <= tol
         if verified is not None:
             known_good |= abs(_change(verified, step, weighting.monotone)) <= 100 * tol
         # The same tolerance for a sum of squares as for an objective that has been frozen.
@@ -212,6 +224,9 @@ def reweighted_subspace(
             model.refine(weights)
     if share is not None:
         model.n_components = model.rank_for(share)
+    if loss.by_distances:
+        distances = L21Loss().tuned(model.residuals(), model.floor)
+        reweight(model, distances, Uniform(), tol=SETTLED, max_iter=max_iter)
     loss = loss.tuned(model.residuals(), model.floor)
 
     def run() -> Reweighting:

@@ -16,21 +16,66 @@ from scipy import sparse
 
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback, Progress, ignore
-from robustpca.engine.svt import TILE_ROWS, LowRank, SingularThreshold, lanes, spectral_norm
+from robustpca.engine.svt import (
+    TILE_ROWS,
+    LowRank,
+    SingularThreshold,
+    lanes,
+    restricted_norm,
+    spectral_norm,
+)
 from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.parts.entry_losses import EntryLoss, HuberNorm, L1Norm
 from robustpca.parts.graphs import eigenvalue_bound
+from robustpca.solvers.anderson import Anderson
+from robustpca.solvers.penalties import (
+    TINY,
+    Balanced,
+    Growing,
+    HandOver,
+    Schedule,
+    fill_missing,
+    largest_entry,
+    mean_size,
+    usual_penalty,
+)
 
 # Iterations without a smaller residual after which single precision gives no more digits.
 PATIENCE = 15
-# Iterations at which a residual that falls slowly makes the loop compute the duality gap, which
-# costs as much as a few iterations.
-GAP_CHECKS = range(60, 1_000_000, 20)
+# A gap down to which single precision is good enough.
+ROUGH_GAP = 1e-5
+# The residual of the two parts, which the gap does not see, may be so many times the tolerance.
+LOOSE = 1.0
+# Lanczos steps for the norm of the multipliers.
+NORM_STEPS = 16
+# Residual entries of which the median is taken.
+SAMPLE = 10_000
 # The median absolute value of a Gaussian times this is its standard deviation.
 GAUSSIAN = 1.4826
 # A sparse matrix with a larger share of entries takes more memory than a dense array.
 DENSE_SHARE = 1 / 3
-TINY = float(np.finfo(np.float64).tiny)
+
+__all__ = [
+    "DENSE_SHARE",
+    "TINY",
+    "Balanced",
+    "GraphSmoothness",
+    "Growing",
+    "HandOver",
+    "Split",
+    "Start",
+    "clip_outliers",
+    "compact",
+    "extract_tile",
+    "fill_missing",
+    "largest_entry",
+    "mean_size",
+    "observed_norm",
+    "pursuit_loss",
+    "residual_step",
+    "split",
+    "usual_penalty",
+]
 
 
 @dataclass(frozen=True)
@@ -61,6 +106,19 @@ class GraphSmoothness:
     def lipschitz(self) -> float:
         """Lipschitz constant of the gradient."""
         return 2 * self.weight * self.norm
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a loop for nearly the same problem may start: its matrix and its penalty."""
+
+    matrix: Array
+    penalty: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the data."""
+        return self.matrix.shape
 
 
 @dataclass(frozen=True)
@@ -114,11 +172,11 @@ class Split:
         entries = self.sparse.data if sparse.issparse(self.sparse) else self.sparse
         return int(np.count_nonzero(entries))
 
-    def start(self) -> Array | None:
+    def start(self) -> Start | None:
         """Where a loop for nearly the same problem may start."""
         if self.multipliers is None:
             return None
-        return self.low_rank.dense() + self.multipliers / self.penalty
+        return Start(self.low_rank.dense() + self.multipliers / self.penalty, self.penalty)
 
 
 def pursuit_loss(
@@ -193,107 +251,6 @@ def _median_residual(X: Array, low_rank: LowRank, shrinkage: float) -> float:
     return float(np.nanmedian(np.abs(X[chosen] - low)))
 
 
-class Schedule:
-    """How the penalty changes in one run of the loop.
-
-    ``exact`` schedules reach the optimum, so the multipliers have to converge as well. Single
-    precision is used until the change is below ``single_until``.
-    """
-
-    relaxation: float
-    exact: bool
-    single_until: float
-
-    def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
-        """First penalty, and first matrix to lower the singular values of."""
-        raise NotImplementedError
-
-    def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
-        """Factor on the penalty, from the primal residual and how far the low rank moved."""
-        raise NotImplementedError
-
-    def note_gap(self, iteration: int, excess: float) -> None:
-        """Take into account that the gap is so many times the tolerance."""
-
-
-class Balanced(Schedule):
-    """A penalty that is balanced at first and then fixed: the loop reaches the optimum.
-
-    The best penalty depends on how small the noise is besides the gross errors, which is not
-    known beforehand. It is changed until the low-rank part and the multipliers move equally
-    far in each iteration. A ``penalty`` that is given, from an earlier fit, stays as it is.
-    """
-
-    relaxation = 1.8
-    exact = True
-    single_until = 1e-4
-    first, every = 10, 5
-    # Multipliers may be right from the start, and noise may be as small as rounding error; the
-    # penalty changes in either case by at most these factors.
-    narrow, wide = 64.0, 4096.0
-
-    def __init__(self, penalty: float | None = None) -> None:
-        self.penalty, self.total = penalty, 1.0
-        self.last, self.highest, self.extended = 120, self.narrow, False
-
-    def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
-        return self.penalty or usual_penalty(X), fill_missing(X.copy())
-
-    def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
-        # The distance that the low-rank part moved costs something.
-        early = self.first <= iteration <= self.last and iteration % self.every == 0
-        if not early or self.penalty is not None:
-            return 1.0
-        step, distance = self.relaxation * primal, moved()
-        # The moves of the low-rank part and of the multipliers are orthogonal parts of the step.
-        rest = np.sqrt(max(step**2 - distance**2, 0.0))
-        wanted = np.sqrt(rest / max(distance, 1e-3 * step)) if step > 0 else 1.0
-        least, most = 1 / (self.narrow * self.total), self.highest / self.total
-        least, most = max(0.25, least), min(4.0, most)
-        factor = min(max(float(wanted), least), most)
-        if 1 / 1.3 < factor < 1.3:
-            return 1.0
-        self.total *= factor
-        return factor
-
-    def note_gap(self, iteration: int, excess: float) -> None:
-        # Decided once: a gap that is nearly small enough needs no other penalty.
-        if iteration >= self.last and not self.extended:
-            self.extended = True
-            if excess > 10:
-                self.highest, self.last = self.wide, iteration + 60
-
-
-class Growing(Schedule):
-    """A penalty that grows by ``rate`` each time: fast on data that are exactly low rank + sparse.
-
-    The multipliers stop changing before they are right when there is noise, so the loop may end
-    near the optimum and not at it.
-    """
-
-    relaxation = 1.0
-    exact = False
-    single_until = 1e-5
-
-    def __init__(self, rate: float = 1.5) -> None:
-        self.rate, self.growth_left = rate, 1e7
-
-    def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
-        norm = max(spectral_norm(X, pool, 6), TINY)
-        penalty = 1.25 / norm
-        slope, bound = loss.dual_map(1 / penalty)
-        # One step for the sparse part from a zero low-rank part and scaled data as multipliers.
-        stretch = slope * (1 + 1 / (penalty * max(norm, largest_entry(X) / loss.weight)))
-        A = fill_missing(X * X.dtype.type(stretch))
-        np.clip(A, -bound, bound, out=A)
-        return penalty, A
-
-    def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
-        factor = min(self.rate, self.growth_left)
-        self.growth_left /= factor
-        return factor
-
-
 def split(
     X: Array,
     loss: EntryLoss,
@@ -303,16 +260,16 @@ def split(
     tol: float,
     max_iter: int,
     callback: Callback = ignore,
-    start: Array | None = None,
+    start: Start | None = None,
     multipliers: bool = True,
 ) -> Split:
     """Minimise ``||L||_* + loss(X - L) + smoothness(L)``; NaN entries are missing.
 
     The low-rank part is optimal for its multipliers at every iteration and the residual part for
-    its own, so the primal residual measures all of the error: the loop ends when it is below
-    ``tol`` times the norm of the data and, with an exact schedule, of the multipliers. Where
-    noise is tiny, the multipliers converge much later than the objective: a loop whose residual
-    falls slowly also ends when the certified gap is below ``tol``.
+    its own, so the primal residual measures all of the error. With an exact schedule the loop
+    ends when the certified gap of the objective is at most ``tol`` and both parts add up to the
+    data, otherwise when the residual is below ``tol`` times the norm of the data. The tolerance
+    decides on nothing but the end, so a lower one never takes fewer passes.
 
     Without a graph this is Douglas-Rachford splitting, another name of the two-block ADMM; with
     one it is the three-operator splitting of Davis and Yin, which needs a penalty of more than
@@ -327,14 +284,14 @@ def split(
     smoothness : GraphSmoothness, default=None
         Smooth term of the low-rank part.
     schedule : callable, default=Balanced
-        Makes the schedule of this run: `Balanced` or `Growing`.
+        Makes the schedule of this run: `Balanced`, `Growing` or `HandOver`.
     tol : float
         Tolerance.
     max_iter : int
         Largest number of iterations.
     callback : callable
         Called with a `Progress` after each iteration.
-    start : ndarray of shape (n_samples, n_features), default=None
+    start : Start, default=None
         Where to start: `Split.start` of a similar problem.
     multipliers : bool, default=True
         Whether the result holds the multipliers, which take as much memory as the data.
@@ -351,48 +308,60 @@ def split(
         clipped = clip_outliers(data)
         norm = observed_norm(clipped)
         penalty, A = penalties.start(clipped, loss, pool)
+        if start is not None:
+            penalty, A = start.penalty, start.matrix.copy()
+            penalties.resume()
         penalty = max(penalty, least)
-        A = A if start is None else start.copy()
         loop.set_matrix(data, A.astype(np.float32 if single else np.float64, copy=False))
         if start is not None:
             loop.threshold.warm_up(loop.A, 1 / penalty)
         tiles = [data[place] for lane in loop.lanes for place in lane]
         objective = [sum(loss.value(tile) for tile in tiles)]
         del A, clipped, data, tiles
-        low_rank, change, converged = LowRank.zeros(X.shape, loop.dtype), np.inf, False
-        primal, best, since, iteration = np.inf, np.inf, 0, 0
-        certificate: _Certificate | None = None
+        low_rank, change, ended = LowRank.zeros(X.shape, loop.dtype), np.inf, False
+        primal, turn, best, since, iteration = np.inf, np.inf, np.inf, 0, 0
         checked_change = np.inf
-        while iteration < max_iter and not converged:
-            iteration += 1
+        while True:
             previous, low_rank = low_rank, loop.low_rank(penalty)
+            checked = penalties.is_checked(iteration)
+            if penalties.exact and (checked or change <= tol):
+                gap = loop.gap(low_rank, penalty, max(tol, ROUGH_GAP))
+                penalties.note_gap(iteration, gap)
+                settled = change <= LOOSE * tol
+                if penalties.strict:
+                    settled = change <= tol or (checked and change > 0.5 * checked_change)
+                    checked_change = change if checked else checked_change
+                ended = gap <= tol and settled
+                ended = ended and (loop.dtype == np.float64 or tol >= ROUGH_GAP)
+                if loop.dtype == np.float32 and gap <= ROUGH_GAP and not ended:
+                    loop.set_matrix(X, loop.A.astype(np.float64))
+                    low_rank, since = loop.low_rank(penalty), 0
+            if ended or iteration == max_iter:
+                break
+            iteration += 1
+            penalties.observe(penalty, change, turn, partial(loop.usual_residual, low_rank))
             wanted = penalties.factor(iteration, primal, partial(low_rank.distance, previous))
             factor = max(wanted, least / penalty)
             penalty *= factor
             relaxation = min(penalties.relaxation, 0.98 * (2 - loop.lipschitz / (2 * penalty)))
+            loop.accelerate(penalties.accelerated, penalty)
             primal, dual, cost = loop.step(low_rank, penalty, 1 / factor, relaxation)
             change = primal / max(norm, TINY)
-            if penalties.exact:
-                change = max(change, primal / max(dual, TINY))
+            turn = primal / max(dual, TINY)
+            change = max(change, turn) if penalties.strict else change
             objective.append(cost + loop.cost(low_rank))
             callback(Progress(iteration, objective[-1], change, rank=low_rank.rank))
             best, since = (change, 0) if change < 0.9 * best else (best, since + 1)
-            accurate = loop.dtype == np.float64 or tol >= penalties.single_until
-            converged = change <= tol and accurate
-            exhausted = change <= max(tol, penalties.single_until) or since >= PATIENCE
-            if loop.dtype == np.float32 and exhausted and not converged:
+            if not penalties.exact:
+                accurate = loop.dtype == np.float64 or tol >= penalties.single_until
+                ended = change <= tol and accurate
+            exhausted = change <= penalties.single_until or since >= PATIENCE
+            if loop.dtype == np.float32 and exhausted and not ended:
                 loop.set_matrix(X, loop.A.astype(np.float64))
-            elif penalties.exact and iteration in GAP_CHECKS and not converged:
-                slow, checked_change = change > 0.5 * checked_change, change
-                if slow:
-                    certificate = loop.certify(penalty, 40)
-                    converged = bool(certificate.gap <= tol)
-                    if not converged:
-                        loop.resume(certificate.low_rank, penalty)
-                        penalties.note_gap(iteration, certificate.gap / max(tol, TINY))
-                        certificate = None
-        if certificate is None:
-            certificate = loop.certify(penalty, 40 if penalties.exact else 12)
+        if loop.dtype != X.dtype and loop.dtype == np.float32:
+            loop.set_matrix(X, loop.A.astype(np.float64))
+            low_rank = loop.low_rank(penalty)
+        certificate = loop.certify(low_rank, penalty)
         dual_matrix = loop.A if multipliers else None
         # The rest of the state is not needed any more and as large as the data.
         del loop
@@ -401,7 +370,7 @@ def split(
         compact(certificate.sparse),
         np.array(objective),
         iteration,
-        converged,
+        ended,
         change,
         # A penalty that has grown without bound is a bad start for new rows.
         row_penalty=penalty if penalties.exact else usual_penalty(X),
@@ -434,6 +403,23 @@ class _Splitting:
         self.lanes = lanes(X.shape[0])
         self.threshold = SingularThreshold(X.shape, pool)
         self.lipschitz = smoothness.lipschitz if smoothness is not None else 0.0
+        self.anderson: Anderson | None = None
+        self.accelerated, self.known_penalty = False, 0.0
+        self.sample = np.arange(0, X.shape[0], max(1, X.size // SAMPLE))
+
+    def accelerate(self, wanted: bool, penalty: float) -> None:
+        """Accelerate the steps with this penalty from now on, or not for the time being."""
+        self.accelerated = wanted
+        if wanted and self.anderson is None:
+            self.anderson = Anderson(self.X.shape)
+        if self.anderson is not None and (not wanted or penalty != self.known_penalty):
+            self.anderson.forget(penalty != self.known_penalty)
+        self.known_penalty = penalty
+
+    def usual_residual(self, low_rank: LowRank) -> float:
+        """Deviation of the noise that would have residual entries of this median size."""
+        low = low_rank.left[self.sample] @ low_rank.right
+        return GAUSSIAN * float(np.nanmedian(np.abs(self.data[self.sample] - low)))
 
     def set_matrix(self, data: Array, A: Array) -> None:
         """Start, or continue in another precision."""
@@ -467,13 +453,17 @@ class _Splitting:
         settings = [np.full(TILE_ROWS, number, self.dtype) for number in by_row]
         settings += [self.dtype.type(number) for number in numbers]
         kernel, graph_force = compiled(residual_step), self._graph_force(low_rank)
+        anderson = self.anderson if self.accelerated else None
+        n_products = anderson.memory if anderson is not None else 0
         self.threshold.start_pass(self.dtype)
 
-        def work(lane: int) -> Array:
+        def work(lane: int) -> tuple[Array, Array]:
             total, sums = np.zeros(3), np.zeros((TILE_ROWS, 3))
+            products = np.zeros((2, n_products))
             buffer = np.empty((TILE_ROWS, self.X.shape[1]), self.dtype)
             for place in self.lanes[lane]:
                 tile = self.A[place]
+                before = tile.copy() if anderson is not None else None
                 low = low_rank.dense(place, out=buffer[: len(tile)])
                 if graph_force is not None:
                     # The residual part has to balance the gradient of the smooth term as well.
@@ -483,35 +473,73 @@ class _Splitting:
                 if graph_force is not None:
                     tile -= force
                 total += sums[: len(tile)].sum(axis=0)
-                self.threshold.multiply_tile(lane, place, tile)
-            return total
+                if anderson is None:
+                    self.threshold.multiply_tile(lane, place, tile)
+                else:
+                    products += anderson.record(place, tile - before)
+            return total, products
 
-        sums = np.sum(self.pool.map(work, range(len(self.lanes))), axis=0)
-        primal, dual, value = sums.tolist()
+        parts = self.pool.map(work, range(len(self.lanes)))
+        primal, dual, value = np.sum([part[0] for part in parts], axis=0).tolist()
+        if anderson is not None:
+            products = np.sum([part[1] for part in parts], axis=0)
+            self._accelerate(anderson, products, np.sqrt(primal))
         return float(np.sqrt(primal)), float(np.sqrt(dual)), self.loss.weight * value
 
-    def certify(self, penalty: float, n_steps: int) -> _Certificate:
+    def _accelerate(self, anderson: Anderson, products: Array, length: float) -> None:
+        """Go on from the combination of the last matrices that has the shortest step."""
+        anderson.combine(products, length)
+
+        def work(lane: int) -> None:
+            for place in self.lanes[lane]:
+                tile = self.A[place]
+                anderson.move(place, tile)
+                self.threshold.multiply_tile(lane, place, tile)
+
+        self.pool.map(work, range(len(self.lanes)))
+        anderson.moved()
+
+    def gap(self, low_rank: LowRank, penalty: float, at_most: float) -> float:
+        """The duality gap if it is no more than ``at_most``, otherwise a lower bound of it."""
+        dual = np.empty(self.X.shape, self.dtype)
+        _, *sums = self._extract(low_rank, penalty, dual)
+        found = self._gap(low_rank, 1.0, *sums)
+        if found <= at_most:
+            found = self._gap(low_rank, self._norm(dual, low_rank), *sums)
+        return found
+
+    def certify(self, low_rank: LowRank, penalty: float) -> _Certificate:
         """Both parts and the duality gap; afterwards ``A`` holds the multipliers."""
-        low_rank = self.low_rank(penalty)
-        sparse_part, inner, squares, value = self._extract(low_rank, penalty)
+        sparse_part, *sums = self._extract(low_rank, penalty, self.A)
+        norm = self._norm(self.A, low_rank)
+        return _Certificate(low_rank, sparse_part, self._gap(low_rank, norm, *sums))
+
+    def _norm(self, dual: Array, low_rank: LowRank) -> float:
+        """Spectral norm of the multipliers.
+
+        All singular values that belong to the low-rank part are close to one, and no vector
+        iteration can tell which of them is the largest: its row space is taken as a whole.
+        """
+        inside = restricted_norm(dual, low_rank.right.astype(dual.dtype, copy=False), self.pool)
+        return max(inside, spectral_norm(dual, self.pool, NORM_STEPS))
+
+    def _gap(
+        self, low_rank: LowRank, norm: float, inner: float, squares: float, value: float
+    ) -> float:
+        """The gap, from the sums of `extract_tile` and the spectral norm of the multipliers."""
         cost = self.cost(low_rank)
         smooth = cost - float(low_rank.values.sum())
         # Multipliers and gradients, made feasible by scaling, bound the objective from below.
         # The norm is accurate to many digits, but approximated from below.
-        scale = max(1.0, spectral_norm(self.A, self.pool, n_steps))
+        scale = max(1.0, norm)
         bound = inner / scale - (self.loss.conjugate(squares) + smooth) / scale**2
         total = cost + self.loss.weight * value
-        return _Certificate(low_rank, sparse_part, max(total - bound, 0.0) / max(abs(total), TINY))
+        return max(total - bound, 0.0) / max(abs(total), TINY)
 
-    def resume(self, low_rank: LowRank, penalty: float) -> None:
-        """Continue after `certify`, as after an iteration without relaxation."""
-        for lane in self.lanes:
-            for place in lane:
-                self.A[place] = low_rank.dense(place) + self.A[place] / self.dtype.type(penalty)
-        self.threshold.multiply(self.A)
-
-    def _extract(self, low_rank: LowRank, penalty: float) -> tuple[Any, float, float, float]:
-        """Sparse part and the sums of `extract_tile`; ``A`` becomes the multipliers."""
+    def _extract(
+        self, low_rank: LowRank, penalty: float, out: Array
+    ) -> tuple[Any, float, float, float]:
+        """Sparse part and the sums of `extract_tile`; the multipliers are written to ``out``."""
         slope, bound = self.loss.dual_map(1 / penalty)
         numbers = (slope, bound, self.loss.threshold, self.loss.curvature, penalty)
         settings = [self.dtype.type(number) for number in numbers]
@@ -523,7 +551,7 @@ class _Splitting:
             counts, sums = [], np.zeros(3)
             found: tuple[list[Array], list[Array]] = ([], [])
             for place in self.lanes[lane]:
-                tile, low = self.A[place], low_rank.dense(place)
+                tile, low = self.A[place].copy(), low_rank.dense(place)
                 if graph_force is not None:
                     force = graph_force[place] @ low_rank.right
                     tile += force / self.dtype.type(penalty)
@@ -533,6 +561,7 @@ class _Splitting:
                 )
                 if graph_force is not None:
                     tile -= force
+                out[place] = tile
                 sums += products
                 found[0].append(columns[:n].copy())
                 found[1].append(entries[:n].astype(self.X.dtype))
@@ -643,24 +672,6 @@ def observed_norm(X: Array) -> float:
     return float(np.sqrt(squares))
 
 
-def largest_entry(X: Array) -> float:
-    """Largest magnitude among the entries that are not missing."""
-    return max(float(np.nanmax(X)), -float(np.nanmin(X)))
-
-
-def mean_size(X: Array) -> float:
-    """Mean magnitude of the entries, estimated from some of them, the largest clipped."""
-    sizes = np.abs(X.ravel()[:: max(1, X.size // 100_000)])
-    # A few entries may be larger than all the others together.
-    usual = 100 * float(np.nanmedian(sizes))
-    return float(np.nanmean(np.minimum(sizes, usual) if usual > 0 else np.abs(X)))
-
-
-def usual_penalty(X: Array) -> float:
-    """A penalty in the inverse units of the data."""
-    return 0.25 / max(mean_size(X), TINY)
-
-
 def clip_outliers(X: Array) -> Array:
     """The data, with entries beyond twenty times the mean size, which must be wrong, clipped.
 
@@ -668,12 +679,6 @@ def clip_outliers(X: Array) -> Array:
     """
     most = 20 * mean_size(X)
     return X if largest_entry(X) <= most else np.clip(X, -most, most)
-
-
-def fill_missing(A: Array) -> Array:
-    """The same array, with zeros written where entries are missing."""
-    np.copyto(A, 0, where=np.isnan(A))
-    return A
 
 
 def compact(A: Any) -> Any:

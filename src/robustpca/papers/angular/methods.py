@@ -5,6 +5,7 @@ from typing import Any
 from sklearn.decomposition import PCA
 
 from robustpca import EMPCA, RPCA, AngularEmbedding, GrassmannAverage
+from robustpca.papers.pursuit import PLAIN
 
 __all__ = ["compared_methods"]
 
@@ -14,7 +15,7 @@ def compared_methods(n_components: int) -> dict[str, Any]:
     return {
         "PCA": PCA(n_components),
         "EM PCA": EMPCA(n_components, tol=1e-4),
-        "Inexact ALM": RPCA(solver="ialm"),
+        "Inexact ALM": RPCA(**PLAIN, solver="ialm"),
         "TGA": GrassmannAverage(n_components, trim=0.5, tol=1e-4),
         "AE": AngularEmbedding(n_components),
     }

@@ -35,9 +35,18 @@ table = Table(
     },
     prepare=scale,
     methods={
-        "FRPCAG": best_of(OnGraphs(FRPCAG(standardize=False)), chosen_by="the labels", **GRID),
+        "FRPCAG": best_of(
+            OnGraphs(FRPCAG(sample_smoothness=1.0, feature_smoothness=1.0, standardize=False)),
+            chosen_by="the labels",
+            **GRID,
+        ),
         "FRPCAG, equal weights": best_of(
-            OnGraphs(FRPCAG(standardize=False), bandwidth=None), chosen_by="the labels", **GRID
+            OnGraphs(
+                FRPCAG(sample_smoothness=1.0, feature_smoothness=1.0, standardize=False),
+                bandwidth=None,
+            ),
+            chosen_by="the labels",
+            **GRID,
         ),
     },
     vary={"n_neighbors": [5, 10, 25, 40]},

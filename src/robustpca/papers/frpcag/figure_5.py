@@ -12,6 +12,7 @@ from robustpca.papers.frpcag import PAPER
 from robustpca.papers.frpcag.estimators import OnGraphs
 from robustpca.papers.frpcag.figure_6 import by_labels, standard
 from robustpca.papers.frpcag.spectra import n_large, share_of_nuclear_norm, show_singular_values
+from robustpca.papers.pursuit import PLAIN
 from robustpca.papers.samples import ordered_classes
 
 SPARSITIES = by_level(
@@ -40,17 +41,28 @@ table = Table(
     },
     methods={
         "RPCA": by_labels(
-            Pipeline([standard, ("fit", OnGraphs(RPCA(tol=1e-3)))]), fit__sparsity=SPARSITIES
+            Pipeline([standard, ("fit", OnGraphs(RPCA(**PLAIN, tol=1e-3)))]),
+            fit__sparsity=SPARSITIES,
         ),
         "RPCAG": by_labels(
-            Pipeline([standard, ("fit", OnGraphs(RPCAG(smoothness=0.125, tol=1e-3)))]),
+            Pipeline([standard, ("fit", OnGraphs(RPCAG(**PLAIN, smoothness=0.125, tol=1e-3)))]),
             fit__sparsity=SPARSITIES,
             fit__estimator__smoothness=by_level(
                 quick=[0.125], default=[0.125, 1.0], full=[0.125, 1.0, 8.0]
             ),
         ),
         "FRPCAG": by_labels(
-            Pipeline([standard, ("fit", OnGraphs(FRPCAG(standardize=False)))]),
+            Pipeline(
+                [
+                    standard,
+                    (
+                        "fit",
+                        OnGraphs(
+                            FRPCAG(sample_smoothness=1.0, feature_smoothness=1.0, standardize=False)
+                        ),
+                    ),
+                ]
+            ),
             fit__estimator__sample_smoothness=by_level(
                 quick=[3.0], default=[1.0, 3.0, 10.0, 30.0], full=[1.0, 2.0, 3.0, 5.0, 10.0, 30.0]
             ),

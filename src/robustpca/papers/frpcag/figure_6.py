@@ -13,6 +13,7 @@ from robustpca.papers.approximations import singular_vectors
 from robustpca.papers.clustering import Clustering
 from robustpca.papers.frpcag import PAPER
 from robustpca.papers.frpcag.estimators import OnCleanGraphs, OnGraphs
+from robustpca.papers.pursuit import PLAIN
 from robustpca.papers.samples import ordered_classes
 
 BLOCKS = {f"blocks {100 * a:.0f} %": partial(occlude_blocks, area=a) for a in (0.15, 0.25, 0.4)}
@@ -29,7 +30,7 @@ FEW_GAMMAS = by_level(quick=[5.0], default=[3.0, 30.0], full=GAMMAS[::2])
 by_labels = partial(best_of, chosen_by="the labels")
 unit_norm = ("unit norm", Normalizer())
 standard = ("standard", StandardScaler())
-frpcag = FRPCAG(standardize=False)
+frpcag = FRPCAG(sample_smoothness=1.0, feature_smoothness=1.0, standardize=False)
 
 FACTORISATIONS = {
     "k-means": PCA(svd_solver="full"),
@@ -62,10 +63,10 @@ NONNEGATIVE = {
 # Clusters do not hang on the last digits, which take the nuclear norm most of its time.
 NUCLEAR = {
     "RPCA": by_labels(
-        Pipeline([standard, ("fit", OnGraphs(RPCA(tol=1e-3)))]), fit__sparsity=SPARSITIES
+        Pipeline([standard, ("fit", OnGraphs(RPCA(**PLAIN, tol=1e-3)))]), fit__sparsity=SPARSITIES
     ),
     "RPCAG": by_labels(
-        Pipeline([standard, ("fit", OnGraphs(RPCAG(smoothness=0.125, tol=1e-3)))]),
+        Pipeline([standard, ("fit", OnGraphs(RPCAG(**PLAIN, smoothness=0.125, tol=1e-3)))]),
         fit__sparsity=SPARSITIES,
         fit__estimator__smoothness=by_level(quick=[0.125], default=[0.125], full=POWERS[::2]),
     ),

@@ -1,0 +1,5 @@
+"""RPCA and RPCAG as the papers have them: the convex problem alone, in the units of the data."""
+
+from typing import Any
+
+PLAIN: dict[str, Any] = {"noise": 0.0, "center": None, "scale": None}

@@ -1,0 +1,150 @@
+"""Units of the columns of a table: a robust centre and a robust scale for each.
+
+Images, video and spectra share one unit and need neither. Tables often hold quantities with
+different offsets and scales, beside which the errors of the others are invisible.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robustpca.engine.linalg import Array
+
+__all__ = ["Differences", "Units", "column_units", "spreads", "unit_differences"]
+
+# Standard deviations of a Gaussian per median absolute deviation, and per 5 % to 95 % range.
+PER_MAD, PER_RANGE = 1.4826, 1 / 3.2897
+# Columns have different units if their spreads differ by more than this factor,
+SPREAD_RATIO = 10.0
+# or their medians by more than this many spreads,
+MEDIAN_RATIO = 3.0
+# unless they are many, and neighbouring columns have similar medians as in an image.
+MANY_COLUMNS, NEIGHBOUR_CORRELATION = 50, 0.5
+# Data that are this many spreads away from zero are centred in any case: digits would be lost.
+FAR = 1e3
+# Data of other sizes are brought to size one, so that squares neither overflow nor vanish.
+USUAL_SIZES = 1e-8, 1e8
+# Spreads below this share of the largest entry are rounding error: such a column is constant.
+ROUNDING = 1e-10
+# Rows from which the rules are derived: at most, and at least.
+SAMPLED_ROWS, FEW_ROWS = 1000, 20
+
+
+@dataclass(frozen=True)
+class Differences:
+    """In which way the units of columns differ.
+
+    Attributes
+    ----------
+    medians : bool
+        Whether the medians of the columns lie far apart, beside the spreads of the columns.
+    spreads : bool
+        Whether the spreads differ much.
+    far : bool
+        Whether all columns are so far from zero that digits would be lost.
+    """
+
+    medians: bool = False
+    spreads: bool = False
+    far: bool = False
+
+
+@dataclass(frozen=True)
+class Units:
+    """What was subtracted from the columns, and what they were then divided by."""
+
+    shift: Array
+    scale: Array
+
+    @property
+    def trivial(self) -> bool:
+        """Whether the data stay as they are."""
+        return not self.shift.any() and bool((self.scale == 1).all())
+
+    def remove(self, X: Array) -> Array:
+        """Data of the user in these units; the same array if nothing changes."""
+        return X if self.trivial else ((X - self.shift) / self.scale).astype(X.dtype, copy=False)
+
+    def restore(self, X: Array, dtype: Any = None) -> Array:
+        """Data in these units in the user's, and of another type if wanted."""
+        values = X if self.trivial else X * self.scale + self.shift
+        return values.astype(dtype or X.dtype, copy=False)
+
+
+def column_units(X: Array, center: str | None, scale: str | None) -> Units:
+    """Centre and scale of the columns of ``X``; NaN entries are missing.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The data.
+    center : {'auto', 'median'} or None
+        What to subtract.
+    scale : {'auto', 'mad'} or None
+        What to divide by: the median absolute deviation, in standard deviations of a Gaussian.
+        'auto' centres or scales if there are `unit_differences`.
+    """
+    found = unit_differences(X) if "auto" in (center, scale) else Differences()
+    differ = found.medians or found.spreads
+    shift, sizes = np.zeros(X.shape[1]), np.ones(X.shape[1])
+    if center == "median" or (center == "auto" and (differ or found.far)):
+        shift = np.nanmedian(X, axis=0).astype(np.float64)
+    if scale == "mad" or (scale == "auto" and differ):
+        sizes = spreads(X)
+        return Units(shift, np.where(sizes > 0, sizes, 1.0))
+    typical = float(np.nanmax(np.abs(X - shift)))
+    if typical > 0 and not USUAL_SIZES[0] < typical < USUAL_SIZES[1]:
+        sizes *= 2.0 ** np.round(np.log2(typical))
+    return Units(shift, sizes)
+
+
+def unit_differences(X: Array) -> Differences:
+    """Whether the columns of ``X`` have different units; the constants of this module say when.
+
+    The entries of images, video and spectra share a unit: these have many columns, and
+    neighbouring columns have similar medians.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The data; NaN where missing.
+
+    Returns
+    -------
+    Differences
+        What differs.
+    """
+    X = X[:: max(1, len(X) // SAMPLED_ROWS)].astype(np.float64)
+    X = X[:, np.count_nonzero(~np.isnan(X), axis=0) > 1]
+    low, median, high = np.nanpercentile(X, [5, 50, 95], axis=0)
+    sizes = PER_RANGE * (high - low)
+    genuine = sizes > ROUNDING * max(np.abs(high).max(), np.abs(low).max())
+    median, sizes = median[genuine], sizes[genuine]
+    if len(sizes) < 2 or len(X) < FEW_ROWS:
+        return Differences()
+    typical = float(np.median(sizes))
+    far = float(np.median(np.abs(median))) > FAR * typical
+    many = len(sizes) >= MANY_COLUMNS and np.ptp(median) > 0
+    if many and np.corrcoef(median[:-1], median[1:])[0, 1] > NEIGHBOUR_CORRELATION:
+        return Differences(far=far)
+    least, most = np.percentile(sizes, [5, 95])
+    apart = float(np.std(median)) > MEDIAN_RATIO * typical
+    return Differences(apart, bool(most > SPREAD_RATIO * least), far)
+
+
+def spreads(X: Array) -> Array:
+    """Robust standard deviation of each column; zero for one that is constant up to rounding.
+
+    The median absolute deviation, or where it is zero since most entries are equal, the range of
+    most entries, or the mean absolute deviation.
+    """
+    median = np.nanmedian(X, axis=0).astype(np.float64)
+    sizes = np.abs(X - median)
+    found = PER_MAD * np.nanmedian(sizes, axis=0)
+    if not found.all():
+        low, high = np.nanpercentile(X, [5, 95], axis=0)
+        found = np.where(found > 0, found, PER_RANGE * (high - low))
+        found = np.where(found > 0, found, np.nanmean(sizes, axis=0))
+    genuine = found > ROUNDING * np.nanmax(np.abs(X), axis=0)
+    return np.where(genuine, found, 0.0)

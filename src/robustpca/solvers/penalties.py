@@ -1,0 +1,234 @@
+"""How the penalty of a splitting changes from pass to pass.
+
+`Balanced` ends with a fixed penalty and reaches the optimum. `Growing` is faster on exact data and
+may stop short of the optimum on others. `HandOver` begins like the second and ends like the first.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from robustpca.engine.linalg import Array
+from robustpca.engine.svt import spectral_norm
+from robustpca.engine.threads import ThreadPool
+from robustpca.parts.entry_losses import EntryLoss
+
+TINY = float(np.finfo(np.float64).tiny)
+
+
+class Schedule:
+    """How the penalty changes in one run of the loop.
+
+    ``exact`` schedules reach the optimum: their loop ends when the duality gap is small enough,
+    with ``strict`` ones only if the multipliers converge no more or have converged as well.
+    Single precision is used until the change is below ``single_until``.
+    """
+
+    relaxation: float
+    exact: bool
+    single_until: float
+    accelerated = False
+    strict = False
+
+    def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
+        """First penalty, and first matrix to lower the singular values of."""
+        raise NotImplementedError
+
+    def resume(self) -> None:
+        """Go on from where another loop has ended."""
+
+    def observe(
+        self, penalty: float, change: float, turn: float, spread: Callable[[], float]
+    ) -> None:
+        """Take into account the last pass.
+
+        ``change`` is its residual as a share of the data, ``turn`` as a share of the multipliers,
+        ``spread`` the usual size of the residual entries.
+        """
+
+    def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
+        """Factor on the penalty, from the primal residual and how far the low rank moved."""
+        raise NotImplementedError
+
+    def is_checked(self, iteration: int) -> bool:
+        """Whether the gap is computed at this iteration, which costs as much as a few others."""
+        return False
+
+    def note_gap(self, iteration: int, gap: float) -> None:
+        """Take into account how large the gap is."""
+
+
+def _balance(step: float, distance: float) -> float:
+    """Factor on the penalty with which low-rank part and multipliers would move equally far."""
+    # Their moves are orthogonal parts of the step.
+    rest = np.sqrt(max(step**2 - distance**2, 0.0))
+    return float(np.sqrt(rest / max(distance, 1e-3 * step))) if step > 0 else 1.0
+
+
+class Balanced(Schedule):
+    """A penalty that is balanced at first and then fixed: the loop reaches the optimum.
+
+    The best penalty depends on how small the noise is besides the gross errors, which is not
+    known beforehand. It is changed until the low-rank part and the multipliers move equally
+    far in each iteration. A ``penalty`` that is given, from an earlier fit, stays as it is.
+    """
+
+    relaxation = 1.8
+    exact = strict = True
+    single_until = 1e-4
+    first, every = 10, 5
+    # Multipliers may be right from the start, and noise may be as small as rounding error; the
+    # penalty changes in either case by at most these factors.
+    narrow, wide = 64.0, 4096.0
+
+    def __init__(self, penalty: float | None = None) -> None:
+        self.penalty, self.total = penalty, 1.0
+        self.last, self.highest, self.extended = 120, self.narrow, False
+
+    def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
+        return self.penalty or usual_penalty(X), fill_missing(X.copy())
+
+    def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
+        # The distance that the low-rank part moved costs something.
+        early = self.first <= iteration <= self.last and iteration % self.every == 0
+        if not early or self.penalty is not None:
+            return 1.0
+        wanted = _balance(self.relaxation * primal, moved())
+        least, most = 1 / (self.narrow * self.total), self.highest / self.total
+        least, most = max(0.25, least), min(4.0, most)
+        factor = min(max(wanted, least), most)
+        if 1 / 1.3 < factor < 1.3:
+            return 1.0
+        self.total *= factor
+        return factor
+
+    def is_checked(self, iteration: int) -> bool:
+        return iteration >= 60 and iteration % 20 == 0
+
+    def note_gap(self, iteration: int, gap: float) -> None:
+        # Decided once: a gap that is nearly small enough needs no other penalty.
+        if iteration >= self.last and not self.extended:
+            self.extended = True
+            if gap > 1e-5:
+                self.highest, self.last = self.wide, iteration + 60
+
+
+class Growing(Schedule):
+    """A penalty that grows by ``rate`` each time: fast on data that are exactly low rank + sparse.
+
+    The multipliers stop changing before they are right when there is noise, so the loop may end
+    near the optimum and not at it.
+    """
+
+    relaxation = 1.0
+    exact = False
+    single_until = 1e-5
+
+    def __init__(self, rate: float = 1.5) -> None:
+        self.rate, self.growth_left = rate, 1e7
+
+    def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
+        norm = max(spectral_norm(X, pool, 6), TINY)
+        penalty = 1.25 / norm
+        slope, bound = loss.dual_map(1 / penalty)
+        # One step for the sparse part from a zero low-rank part and scaled data as multipliers.
+        stretch = slope * (1 + 1 / (penalty * max(norm, largest_entry(X) / loss.weight)))
+        A = fill_missing(X * X.dtype.type(stretch))
+        np.clip(A, -bound, bound, out=A)
+        return penalty, A
+
+    def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
+        factor = min(self.rate, self.growth_left)
+        self.growth_left /= factor
+        return factor
+
+
+class HandOver(Growing):
+    """A penalty that grows until it suits the data, and is fixed from then on.
+
+    On data that are exactly low rank + sparse the residual vanishes while the penalty grows, and a
+    few passes more make the multipliers right; growth ends early if they stop approaching. On
+    other data it ends where the smallest sparse entry has the size of a usual residual: larger
+    penalties stop the multipliers, lower ones the low-rank part.
+    """
+
+    exact = True
+    # Residual below which data count as exact; the smallest sparse entry in units of the usual
+    # residual, at hand-over and where that one is about to vanish; the penalty in units of the
+    # curvature of a loss that allows for noise; what counts as falling.
+    small, usual, far, curved, falling = 1e-6, 2.0, 200.0, 0.5, 0.85
+    # Passes that exact data need at most before acceleration pays; how often the penalty is
+    # examined after the hand-over, and until when.
+    plain, every, last = 8, 40, 400
+
+    def __init__(self, rate: float = 1.5) -> None:
+        super().__init__(rate)
+        self.since, self.fixed = 0, False
+        self.spreads, self.turns = [np.inf], [np.inf, np.inf]
+
+    def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
+        self.loss = loss
+        return super().start(X, loss, pool)
+
+    def observe(
+        self, penalty: float, change: float, turn: float, spread: Callable[[], float]
+    ) -> None:
+        if self.fixed:
+            return
+        if self.loss.threshold > 0:
+            self._fix(penalty * self.loss.threshold >= self.curved * self.loss.weight, 1.5)
+            return
+        self.spreads.append(spread())
+        self.turns.append(turn)
+        ratio = self.loss.weight / max(penalty * self.spreads[-1], TINY)
+        vanishing = ratio > self.far and self.spreads[-1] <= self.falling * self.spreads[-2]
+        stalled = vanishing and self.turns[-1] > self.falling * self.turns[-3]
+        self._fix(stalled or change <= self.small or self.growth_left <= 1, 1.0)
+        self._fix(ratio <= self.usual, 1.5)
+
+    def _fix(self, ready: bool, relaxation: float) -> None:
+        if ready and not self.fixed:
+            self.fixed, self.relaxation = True, relaxation
+
+    def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
+        if not self.fixed:
+            return super().factor(iteration, primal, moved)
+        self.since += 1
+        if self.since % self.every == 0:
+            # After a pass without acceleration: does the penalty suit the data?
+            factor = min(max(_balance(self.relaxation * primal, moved()), 0.25), 4.0)
+            return factor if self.since < self.last and not 0.5 < factor < 2 else 1.0
+        before_exam = (self.since + 1) % self.every == 0 and self.since < self.last
+        patient = self.relaxation > 1 or self.since > self.plain
+        self.accelerated = patient and not before_exam
+        return 1.0
+
+    def resume(self) -> None:
+        self._fix(True, 1.5)
+
+    def is_checked(self, iteration: int) -> bool:
+        return self.since > 0 and self.since % 4 == 0
+
+
+def largest_entry(X: Array) -> float:
+    """Largest magnitude among the entries that are not missing."""
+    return max(float(np.nanmax(X)), -float(np.nanmin(X)))
+
+
+def mean_size(X: Array) -> float:
+    """Mean magnitude of the entries, estimated from some of them, the largest clipped."""
+    sizes = np.abs(X.ravel()[:: max(1, X.size // 100_000)])
+    # A few entries may be larger than all the others together.
+    usual = 100 * float(np.nanmedian(sizes))
+    return float(np.nanmean(np.minimum(sizes, usual) if usual > 0 else np.abs(X)))
+
+
+def usual_penalty(X: Array) -> float:
+    """A penalty in the inverse units of the data."""
+    return 0.25 / max(mean_size(X), TINY)
+
+
+def fill_missing(A: Array) -> Array:
+    """The same array, with zeros written where entries are missing."""
+    np.copyto(A, 0, where=np.isnan(A))
+    return A
