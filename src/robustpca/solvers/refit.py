@@ -24,7 +24,7 @@ from robustpca.solvers.new_rows import NEWTON_RANK, tile_solver
 
 # Passes of the refit at most; it ends when a pass moves the low-rank part by less than this share
 # of its statistical error.
-MAX_PASSES, SMALL_MOVE = 100, 1e-3
+MAX_PASSES, SMALL_MOVE = 50, 1e-2
 # Once a pass moves it by less than this share of itself, its singular values can be judged.
 NEARLY = 1e-2
 # Least noise of a column beside that of all columns.
