@@ -67,14 +67,14 @@ def capture(rows: Rows, mean: Array, components: Array) -> Capture | None:
     chosen = np.zeros(n, dtype=bool)
     chosen[rng.choice(n, size, replace=False)] = True
     X = rows.centred(np.zeros(rows.shape[1])).map("take", along=(chosen,))
-    Z = X - np.median(X, axis=0)
+    Z = X - mean
     # Both subspaces are compared where the sample varies most: noise in all the other directions
     # would hide the difference.
     sketch = rng.normal(size=(size, c + OVERSAMPLING))
     found = orthonormal(Z.T @ (Z @ (Z.T @ sketch)))
     basis = orthonormal(np.column_stack([components.T.astype(np.float64), found]))
-    codes = (X - mean) @ basis
-    outside = np.maximum(square_norms(X - mean) - square_norms(codes), 0.0)
+    codes = Z @ basis
+    outside = np.maximum(square_norms(Z) - square_norms(codes), 0.0)
     trusted = rng.permutation(np.flatnonzero(trusted_half(ArrayRows(codes), outside, rng)))
     own, others = np.array_split(trusted, 2)
     center = codes[own].mean(axis=0)
