@@ -1,60 +1,102 @@
-"""Angles to a planted subspace among scattered and clustered outliers, for both starts.
+"""Which method survives which contamination: angles to a planted subspace.
 
-python benchmarks/outliers.py [--seeds 10]
+python benchmarks/outliers.py [--seeds 10] [--shape 1000x100] [--rank 5]
 """
 
 import argparse
+import warnings
+from typing import Any
 
 import numpy as np
 from sklearn.decomposition import PCA
 
-from robustpca import EPCA, PCAAN, PCAOM, R1PCA
+from robustpca import (
+    EPCA,
+    L1PCA,
+    PCAAN,
+    PCAOM,
+    R1PCA,
+    AngularEmbedding,
+    GrassmannAverage,
+    ReweightedPCA,
+)
 from robustpca.datasets.synthetic import planted_subspace
 from robustpca.metrics import subspace_distance
 
-SHAPES = {"1000 x 200, rank 5": (1000, 200, 5), "5000 x 1000, rank 10": (5000, 1000, 10)}
+# Share of outliers, and whether they lie together.
+CONTAMINATIONS = {
+    "none": (0.0, False),
+    "10 % scattered": (0.1, False),
+    "30 % scattered": (0.3, False),
+    "5 % in a cloud": (0.05, True),
+    "20 % in a cloud": (0.2, True),
+}
 
 
-def models(c: int) -> dict[str, object]:
-    """The methods that work on rows, with both starts."""
-    found: dict[str, object] = {"PCA": PCA(c, random_state=0)}
-    for init in ("pca", "robust"):
-        found[f"PCAOM, init={init!r}"] = PCAOM(c, init=init)
-        found[f"R1PCA, init={init!r}"] = R1PCA(c, center="geometric_median", init=init)
-        found[f"EPCA, init={init!r}"] = EPCA(c, init=init)
-        found[f"PCAAN, init={init!r}"] = PCAAN(c, init=init)
-    return found
+def models(c: int) -> dict[str, Any]:
+    """The methods that work on rows, by the code that makes them."""
+    return {
+        "PCA()": PCA(c, random_state=0),
+        "PCAOM()": PCAOM(c),
+        "R1PCA()": R1PCA(c),
+        "R1PCA(loss='cauchy', center='geometric_median')": R1PCA(
+            c, loss="cauchy", center="geometric_median"
+        ),
+        "EPCA()": EPCA(c),
+        "EPCA(init='robust')": EPCA(c, init="robust"),
+        "PCAAN()": PCAAN(c),
+        "PCAAN(n_active=0.5)": PCAAN(c, n_active=0.5),
+        "PCAAN(init='pca')": PCAAN(c, init="pca"),
+        "ReweightedPCA(loss='capped')": ReweightedPCA(c, loss="capped"),
+        "L1PCA()": L1PCA(c),
+        "GrassmannAverage()": GrassmannAverage(c),
+        "AngularEmbedding()": AngularEmbedding(c),
+    }
+
+
+def angle(model: Any, X: Any, basis: Any) -> tuple[float, bool]:
+    """Largest angle of a fit to the planted subspace, and whether the fit warned of capture."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X)
+    sine = min(1.0, subspace_distance(model.components_, basis))
+    warned = any("group of outliers" in str(warning.message) for warning in caught)
+    return float(np.degrees(np.arcsin(sine))), warned
+
+
+def cell(model: Any, shape: tuple[int, int, int], share: float, clustered: bool, seeds: int) -> str:
+    """Median and worst angle over the seeds; an exclamation mark if most fits warned."""
+    n, d, c = shape
+    found = []
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        options = {"noise": 0.1, "clustered": clustered, "distance": 30.0}
+        X, basis, _ = planted_subspace(rng, n, d, c, int(share * n), **options)
+        found.append(angle(model, X, basis))
+    angles, warned = zip(*found, strict=True)
+    return f"{np.median(angles):.1f} ({max(angles):.1f}){'!' if np.mean(warned) > 0.5 else ' '}"
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=10)
-    n_seeds = parser.parse_args().seeds
-    print("Largest angle to the planted subspace in degrees: median (worst) over the seeds,")
-    print(f"20 % outliers, {n_seeds} seeds.\n")
-    for title, (n, d, c) in SHAPES.items():
-        print(f"{title:24} {'scattered':>16} {'clustered':>16}")
-        for name, model in models(c).items():
-            cells = []
-            for clustered in (False, True):
-                angles = []
-                for seed in range(n_seeds):
-                    X, basis, _ = planted_subspace(
-                        np.random.default_rng(seed),
-                        n,
-                        d,
-                        c,
-                        n_outliers=n // 5,
-                        noise=0.1,
-                        clustered=clustered,
-                        distance=100.0,
-                    )
-                    sine = subspace_distance(model.fit(X).components_, basis)
-                    angles.append(np.degrees(np.arcsin(min(sine, 1.0))))
-                cells.append(f"{np.median(angles):.1f} ({max(angles):.1f})")
-            print(f"{name:24} {cells[0]:>16} {cells[1]:>16}", flush=True)
-        print()
+    parser.add_argument("--shape", default="1000x100", metavar="NxD")
+    parser.add_argument("--rank", type=int, default=5)
+    given = parser.parse_args()
+    n, d = map(int, given.shape.split("x"))
+    print(
+        "Largest angle to the planted subspace in degrees: median (worst) over "
+        f"{given.seeds} seeds,\n{n} x {d}, rank {given.rank}. An exclamation mark: the fit warned "
+        "that a group of outliers holds it.\n"
+    )
+    print(f"{'':49}" + "".join(f"{name:>17}" for name in CONTAMINATIONS))
+    for name, model in models(given.rank).items():
+        cells = [
+            cell(model, (n, d, given.rank), share, clustered, given.seeds)
+            for share, clustered in CONTAMINATIONS.values()
+        ]
+        print(f"{name:49}" + "".join(f"{text:>17}" for text in cells), flush=True)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ def noisy_planted(shape, seed=1):
     return planted_subspace(np.random.default_rng(seed), n, d, 3, n // 10, noise=0.3)[0]
 
 
+@pytest.mark.filterwarnings("ignore:A group of outliers")
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_median_saves_what_the_mean_loses(solver, seed):

@@ -181,6 +181,7 @@ def test_pcaan_survives_scattered_and_clustered_outliers(seed, clustered):
     assert np.mean(model.predict(X)[is_outlier] == -1) == 1
 
 
+@pytest.mark.filterwarnings("ignore:A group of outliers")
 @pytest.mark.parametrize("seed", range(10))
 def test_pcaan_started_at_pca_is_lost_among_clustered_outliers(seed):
     X, basis, _ = planted_subspace(

@@ -14,6 +14,7 @@ from robustpca.engine.progress import ClosedForm
 from robustpca.engine.rows import Rows
 from robustpca.models.base import Fit, Subspace, SubspaceModel
 from robustpca.models.params import Interval, StrOptions
+from robustpca.parts.capture import capture_warnings
 from robustpca.parts.centers import CENTERS
 from robustpca.solvers.angular import angular_subspace
 
@@ -191,7 +192,9 @@ class AngularEmbedding(SubspaceModel):
             "anchor_": found.anchor,
             "center_force_": found.force,
         }
-        return Fit(attributes, subspace, ClosedForm(np.array([axes.values.sum()])))
+        captured = capture_warnings(type(self).__name__, rows, found.center, axes.components)
+        ending = ClosedForm(np.array([axes.values.sum()]))
+        return Fit(attributes, subspace, ending, captured)
 
     def _center(self, rows: Rows) -> Array | None:
         """The centre, or None for the geometric median, which the solver finds itself."""

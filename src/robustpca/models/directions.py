@@ -16,6 +16,7 @@ from robustpca.engine.rows import Rows
 from robustpca.engine.threads import ThreadPool
 from robustpca.models.base import Fit, ObliqueModel, Subspace, SubspaceModel, reporter, unconverged
 from robustpca.models.params import Interval, StrOptions
+from robustpca.parts.capture import capture_warnings
 from robustpca.parts.centers import CENTERS, trimmed_mean
 from robustpca.solvers.directions import (
     Average,
@@ -108,7 +109,8 @@ class DirectionModel(SubspaceModel):
         )
         attributes = {"loadings_": subspace.components} if oblique else {}
         warnings = _cycled(result, self.tol) if result.cycled else unconverged(self, result)
-        return Fit(attributes, subspace, result, warnings)
+        captured = capture_warnings(type(self).__name__, rows, centred.center, basis.T)
+        return Fit(attributes, subspace, result, (*warnings, *captured))
 
 
 def _cycled(result: Directions, tol: float) -> tuple[Warning, ...]:

@@ -11,6 +11,7 @@ from robustpca.engine.progress import Callback
 from robustpca.engine.rows import Rows
 from robustpca.models.base import Fit, Subspace, SubspaceModel, reporter, unconverged
 from robustpca.models.params import Interval, StrOptions
+from robustpca.parts.capture import ADVICE, capture_warnings
 from robustpca.parts.centers import CENTERS
 from robustpca.parts.losses import (
     LOSSES,
@@ -36,6 +37,12 @@ from robustpca.solvers.reweighting import (
 from robustpca.solvers.weighted_pca import WeightedPCA
 
 __all__ = ["EPCA", "PCAAN", "PCAOM", "R1PCA", "ReweightedPCA"]
+
+# What to do where samples are left out already.
+FEWER = (
+    "Use init='robust', and let fewer samples count: lower n_active of PCAAN or the threshold of "
+    "the loss."
+)
 
 
 class ReweightedModel(SubspaceModel):
@@ -103,7 +110,10 @@ class ReweightedModel(SubspaceModel):
             "loss_": result.loss,
             **self._own_attributes(model, result),
         }
-        return Fit(attributes, subspace, result, unconverged(self, result))
+        advice = FEWER if weighting.drops or loss.drops else ADVICE
+        name = type(self).__name__
+        warnings = capture_warnings(name, rows, result.mean, result.components, advice)
+        return Fit(attributes, subspace, result, (*unconverged(self, result), *warnings))
 
 
 def share_of_variance(n_components: Any) -> float | None:

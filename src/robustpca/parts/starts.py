@@ -44,8 +44,10 @@ def outlyingness(rows: Rows, outside: Array, rng: np.random.RandomState) -> Arra
     directions = (sample[first] - sample[second]).T
     lengths = np.linalg.norm(directions, axis=0)
     directions = directions[:, lengths > 0] / lengths[lengths > 0]
-    scores = sample @ directions
-    location, spread = np.median(scores, axis=0), stats.median_abs_deviation(scores)
+    # One row for each direction: medians of contiguous numbers take a third of the time.
+    scores = np.ascontiguousarray((sample @ directions).T)
+    location = np.median(scores, axis=1)
+    spread = np.median(np.abs(scores - location[:, None]), axis=1)
     useful = spread > 1e-12 * max(float(spread.max(initial=0.0)), np.finfo(np.float64).tiny)
     far = np.zeros(n)
     if useful.any():

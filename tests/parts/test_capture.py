@@ -1,0 +1,80 @@
+"""A fit that a group of outliers holds is told from all others."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.decomposition import PCA
+
+from robustpca import EPCA, L1PCA, PCAAN, PCAOM, R1PCA, AngularEmbedding, ReweightedPCA
+from robustpca.datasets.synthetic import planted_subspace
+from robustpca.engine.rows import ArrayRows
+from robustpca.parts.capture import capture
+
+SHAPES = [(300, 20, 3), (1000, 100, 5), (400, 1000, 5)]
+
+
+def checked(X, n_components):
+    pca = PCA(n_components, svd_solver="full").fit(X)
+    return capture(ArrayRows(X), pca.mean_, pca.components_)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_a_cloud_of_outliers_is_found(shape, share):
+    n, d, c = shape
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = planted_subspace(rng, n, d, c, int(share * n), noise=0.2, clustered=True)[0]
+        found = checked(X, c)
+        assert found is not None
+        assert found.angle > 30
+        assert found.share == pytest.approx(share, abs=0.05)
+
+
+CLEAN = {
+    "subspace": lambda rng, n, d, c: planted_subspace(rng, n, d, c, 0, noise=0.3)[0],
+    "gaussian": lambda rng, n, d, c: rng.normal(size=(n, d)),
+    "decaying": lambda rng, n, d, c: rng.normal(size=(n, d)) / np.arange(1, d + 1),
+    "heavy tails": lambda rng, n, d, c: rng.standard_t(4, size=(n, d)),
+    "skewed": lambda rng, n, d, c: rng.exponential(size=(n, d)) / np.arange(1, d + 1) ** 0.5,
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", CLEAN)
+def test_clean_data_give_no_alarm(shape, kind):
+    for seed in range(10):
+        assert checked(CLEAN[kind](np.random.default_rng(seed), *shape), shape[2]) is None
+
+
+@pytest.mark.parametrize("load", [load_digits, load_iris, load_wine, load_breast_cancer])
+@pytest.mark.parametrize("n_components", [1, 2, 3, 10])
+def test_classes_are_no_outliers(load, n_components):
+    X = load().data
+    if n_components < X.shape[1]:
+        X = X / X.std(axis=0).clip(1e-9)
+        assert checked(X, n_components) is None
+
+
+@pytest.mark.parametrize(
+    "model",
+    [PCAOM(3), EPCA(3), R1PCA(3), ReweightedPCA(3), L1PCA(3), AngularEmbedding(3)],
+    ids=lambda model: type(model).__name__,
+)
+def test_captured_methods_say_so_and_name_one_that_is_not(model):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = planted_subspace(rng, 400, 40, 3, 80, noise=0.1, clustered=True, distance=60.0)[0]
+        with pytest.warns(UserWarning, match=r"hold the fit of \w+: .* degrees .* Use PCAAN"):
+            model.fit(X)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            PCAAN(3).fit(X)
+
+
+def test_pcaan_with_too_many_active_samples_is_told_to_take_fewer(rng):
+    X = planted_subspace(rng, 400, 40, 3, 80, noise=0.1, clustered=True, distance=60.0)[0]
+    with pytest.warns(UserWarning, match="lower n_active"):
+        PCAAN(3, n_active=1.0).fit(X)
