@@ -16,7 +16,7 @@ from robustpca.engine.linalg import Array, square_norms
 # Logarithms of distances that are more than FAR spreads above their bulk do not count for their
 # scale, and levels more than NEAR spreads above theirs do not count for the cutoff, which is put
 # BEYOND spreads above it. These numbers were chosen together: of clean data, Gaussian,
-# heavy-tailed, skewed or correlated, 1 to 4 % of the rows are beyond the cutoff.
+# heavy-tailed, skewed or correlated, 1 to 5 % of the rows are beyond the cutoff.
 FAR, NEAR, BEYOND = 5.0, 1.9, 3.0
 # At least as many of the training rows are flagged, if they are enough.
 LAST = 0.985

@@ -522,7 +522,7 @@ class PCAAN(ReweightedPCA):
 
     Parameters
     ----------
-    n_components : int, float, 'auto' or None, default=None
+    n_components : int, float, 'auto' or None, default=0.9
         Dimension of the subspace; a float in (0, 1) for the smallest one that holds this share
         of the weighted variance; 'auto' to find it by predicting held-out entries, in spite of
         outlying rows and entries; None for the largest possible.
@@ -614,7 +614,7 @@ class PCAAN(ReweightedPCA):
 
     def __init__(
         self,
-        n_components: int | float | str | None = None,
+        n_components: int | float | str | None = 0.9,
         *,
         n_active: int | float = 0.75,
         gamma: float | None = None,
