@@ -245,7 +245,7 @@ def refit(
     mean, right = np.zeros(X.shape[1]), right / noise
     with ThreadPool() as pool:
         for _ in range(MAX_PASSES):
-            work = partial(_clean_products, (X - mean) / noise, left, right, cut)
+            work = partial(_clean_products, X, mean, noise, left, right, cut)
             parts = zip(*pool.map(work, lanes(len(X))), strict=True)
             images = np.concatenate(next(parts))
             sums, totals, squares, counts = (np.sum(part, axis=0) for part in parts)
@@ -286,7 +286,7 @@ def hard_threshold(ratio: float) -> float:
 
 
 def _clean_products(
-    X: Array, left: Array, right: Array, cut: float, tiles: list[slice]
+    X: Array, mean: Array, noise: Array, left: Array, right: Array, cut: float, tiles: list[slice]
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Products of rows whose wrong and missing entries are replaced by the low-rank part.
 
@@ -300,7 +300,7 @@ def _clean_products(
     images = [np.zeros((0, shape[0]))]
     for place in tiles:
         low = left[place] @ right
-        errors = X[place] - low
+        errors = (X[place] - mean) / noise - low
         sizes = errors**2 / room
         used = sizes <= cut**2
         squares += np.sum(sizes, axis=0, where=used)
