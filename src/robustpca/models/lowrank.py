@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback
@@ -203,7 +204,7 @@ class RPCA(LowRankModel):
             )
         X = observed(rows, axes=(1, 0))
         data, offset = _without_offset(X, self.center)
-        loss, noise = pursuit_loss(data, self.sparsity, self.noise)
+        loss, noise, start = pursuit_loss(data, self.sparsity, self.noise)
         if self.solver == "altproj":
             result = alternating_projections(
                 data,
@@ -221,7 +222,7 @@ class RPCA(LowRankModel):
                 tol=self.tol,
                 max_iter=self.max_iter,
                 callback=reporter(self),
-                start=self._start(X.shape),
+                start=self._start(X.shape) or start,
                 multipliers=self.warm_start,
             )
         return _pursuit_fit(self, rows, X, offset, loss, noise, result)
@@ -389,7 +390,7 @@ class RPCAG(LowRankModel):
             # A copy, since the user may change the array afterwards.
             stored = data.copy() if data is X else data
             training = TrainingGraph(stored, graph, matrix, self.n_neighbors, self.normalized)
-        loss, noise = pursuit_loss(data, self.sparsity, self.noise, smoothness)
+        loss, noise, start = pursuit_loss(data, self.sparsity, self.noise, smoothness)
         result = split(
             data,
             loss,
@@ -397,7 +398,7 @@ class RPCAG(LowRankModel):
             tol=self.tol,
             max_iter=self.max_iter,
             callback=reporter(self),
-            start=self._start(X.shape),
+            start=self._start(X.shape) or start,
             multipliers=self.warm_start,
         )
         attributes = {"graph_": graph, "smoothness_": weight}
@@ -689,7 +690,19 @@ def _pursuit_fit(
         ending=result,
         warnings=(
             *_pursuit_advice(model, rank, density, noise, loss.weight, min(X.shape)),
-            *unconverged(model, result),
+            *_unfinished(model, result),
+        ),
+    )
+
+
+def _unfinished(model: RPCA | RPCAG, result: Split) -> tuple[Warning, ...]:
+    """What to change if the loop has not reached its end, or ended far from the optimum."""
+    if result.converged or result.n_iter >= model.max_iter:
+        return unconverged(model, result)
+    return (
+        ConvergenceWarning(
+            f"RPCA: solver='ialm' ended where low_rank_ + sparse_ is the data, but the objective "
+            f"may be too high by a share of {result.gap:.1e}. Use solver='auto'."
         ),
     )
 

@@ -34,7 +34,7 @@ class Schedule:
         """First penalty, and first matrix to lower the singular values of."""
         raise NotImplementedError
 
-    def resume(self) -> None:
+    def resume(self, loss: EntryLoss, vanishing: bool) -> None:
         """Go on from where another loop has ended."""
 
     def observe(
@@ -160,10 +160,12 @@ class HandOver(Growing):
     # Passes that exact data need at most before acceleration pays; how often the penalty is
     # examined after the hand-over, and until when.
     plain, every, last = 8, 40, 400
+    # Passes before which residuals tell nothing, since the low-rank part is only coming up.
+    least = 6
 
     def __init__(self, rate: float = 1.5) -> None:
         super().__init__(rate)
-        self.since, self.fixed = 0, False
+        self.since, self.fixed, self.vanishing = 0, False, False
         self.spreads, self.turns = [np.inf], [np.inf, np.inf]
 
     def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
@@ -176,19 +178,17 @@ class HandOver(Growing):
         if self.fixed:
             return
         if self.loss.threshold > 0:
-            self._fix(penalty * self.loss.threshold >= self.curved * self.loss.weight, 1.5)
+            if penalty * self.loss.threshold >= self.curved * self.loss.weight:
+                self.resume(self.loss, False)
             return
         self.spreads.append(spread())
         self.turns.append(turn)
         ratio = self.loss.weight / max(penalty * self.spreads[-1], TINY)
-        vanishing = ratio > self.far and self.spreads[-1] <= self.falling * self.spreads[-2]
-        stalled = vanishing and self.turns[-1] > self.falling * self.turns[-3]
-        self._fix(stalled or change <= self.small or self.growth_left <= 1, 1.0)
-        self._fix(ratio <= self.usual, 1.5)
-
-    def _fix(self, ready: bool, relaxation: float) -> None:
-        if ready and not self.fixed:
-            self.fixed, self.relaxation = True, relaxation
+        falling = ratio > self.far and self.spreads[-1] <= self.falling * self.spreads[-2]
+        stalled = falling and self.turns[-1] > self.falling * self.turns[-3]
+        vanishing = stalled or change <= self.small or self.growth_left <= 1
+        if vanishing or (ratio <= self.usual and len(self.spreads) > self.least):
+            self.resume(self.loss, vanishing)
 
     def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
         if not self.fixed:
@@ -203,11 +203,18 @@ class HandOver(Growing):
         self.accelerated = patient and not before_exam
         return 1.0
 
-    def resume(self) -> None:
-        self._fix(True, 1.5)
+    def resume(self, loss: EntryLoss, vanishing: bool) -> None:
+        self.loss, self.vanishing = loss, vanishing
+        self.fixed, self.since, self.relaxation = True, 0, 1.0 if vanishing else 1.5
 
     def is_checked(self, iteration: int) -> bool:
         return self.since > 0 and self.since % 4 == 0
+
+
+class Exploring(HandOver):
+    """Ends its growth while dense noise is still in neither part."""
+
+    usual = 5.0
 
 
 def largest_entry(X: Array) -> float:
