@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from robustpca.engine.linalg import Array
-from robustpca.engine.svt import spectral_norm
+from robustpca.engine.svt import lanes, spectral_norm
 from robustpca.engine.threads import ThreadPool
 from robustpca.parts.entry_losses import EntryLoss
 
@@ -239,3 +239,35 @@ def fill_missing(A: Array) -> Array:
     """The same array, with zeros written where entries are missing."""
     np.copyto(A, 0, where=np.isnan(A))
     return A
+
+
+def observed_norm(X: Array) -> float:
+    """Frobenius norm of the entries that are not missing."""
+    squares = float(np.einsum("ij,ij->", X, X, dtype=np.float64))
+    if not np.isfinite(squares):
+        tiles = (X[place] for lane in lanes(X.shape[0]) for place in lane)
+        squares = sum(np.nansum(np.square(tile, dtype=np.float64)) for tile in tiles)
+    return float(np.sqrt(squares))
+
+
+def clip_outliers(X: Array) -> Array:
+    """The data, with entries beyond twenty times the mean size, which must be wrong, clipped.
+
+    A start or a stopping rule that followed such an entry would neglect the others.
+    """
+    most = 20 * mean_size(X)
+    return X if largest_entry(X) <= most else np.clip(X, -most, most)
+
+
+def fits_single_precision(X: Array) -> bool:
+    """Whether squares of the entries, and their sums, are far from overflow."""
+    return 1e-12 < largest_entry(X) < 1e12
+
+
+def next_root(points: list[tuple[float, float]]) -> float:
+    """Next estimate of where a falling function vanishes, from its last points."""
+    (x, y), slope = points[-1], -1.0
+    if len(points) > 1 and points[-2][0] != x:
+        slope = (y - points[-2][1]) / (x - points[-2][0])
+    # The slope of a function that hardly falls is not trusted.
+    return x + float(np.clip(-y / min(slope, -0.25), -1.5, 1.5))

@@ -35,9 +35,13 @@ from robustpca.solvers.penalties import (
     Growing,
     HandOver,
     Schedule,
+    clip_outliers,
     fill_missing,
+    fits_single_precision,
     largest_entry,
     mean_size,
+    next_root,
+    observed_norm,
     usual_penalty,
 )
 
@@ -277,19 +281,10 @@ def _estimated_noise(
             sizes.append((np.log(noise), np.log(max(found, TINY) / noise)))
             if abs(sizes[-1][1]) < 0.02:
                 break
-            noise = float(np.exp(_root(sizes)))
+            noise = float(np.exp(next_root(sizes)))
             if noise <= FAINT * run.loop.usual_residual(run.low_rank):
                 return 0.0, (run.start() if smoothness is None else None)
         return noise, run.start()
-
-
-def _root(points: list[tuple[float, float]]) -> float:
-    """Next estimate of where a falling function vanishes, from its last points."""
-    (x, y), slope = points[-1], -1.0
-    if len(points) > 1 and points[-2][0] != x:
-        slope = (y - points[-2][1]) / (x - points[-2][0])
-    # The slope of a function that hardly falls is not trusted.
-    return x + float(np.clip(-y / min(slope, -0.25), -1.5, 1.5))
 
 
 def _median_residual(X: Array, low_rank: LowRank, shrinkage: float) -> float:
@@ -408,7 +403,7 @@ class _Run:
         self.loop = loop = _Splitting(X, loss, smoothness, pool)
         # A start that is nearly right has digits which single precision does not.
         rough = start is None or start.matrix.dtype == np.float32
-        single = rough and _fits_single_precision(X)
+        single = rough and fits_single_precision(X)
         data = X.astype(np.float32, copy=False) if single else X
         # Entries that are certainly wrong start in the sparse part: getting there takes long.
         clipped = clip_outliers(data)
@@ -792,32 +787,9 @@ def extract_tile(
     return found, inner, squares, value
 
 
-def observed_norm(X: Array) -> float:
-    """Frobenius norm of the entries that are not missing."""
-    squares = float(np.einsum("ij,ij->", X, X, dtype=np.float64))
-    if not np.isfinite(squares):
-        tiles = (X[place] for lane in lanes(X.shape[0]) for place in lane)
-        squares = sum(np.nansum(np.square(tile, dtype=np.float64)) for tile in tiles)
-    return float(np.sqrt(squares))
-
-
-def clip_outliers(X: Array) -> Array:
-    """The data, with entries beyond twenty times the mean size, which must be wrong, clipped.
-
-    A start or a stopping rule that followed such an entry would neglect the others.
-    """
-    most = 20 * mean_size(X)
-    return X if largest_entry(X) <= most else np.clip(X, -most, most)
-
-
 def compact(A: Any) -> Any:
     """A matrix as a sparse or a dense array, whichever takes less memory."""
     if sparse.issparse(A):
         return A if A.nnz <= DENSE_SHARE * np.prod(A.shape) else A.toarray()
     few = np.count_nonzero(A) <= DENSE_SHARE * A.size
     return sparse.csr_array(A) if few else A
-
-
-def _fits_single_precision(X: Array) -> bool:
-    """Whether squares of the entries, and their sums, are far from overflow."""
-    return 1e-12 < largest_entry(X) < 1e12
