@@ -17,6 +17,7 @@ from robustpca.parts.graphs import grid_graph, knn_graph, laplacian
 
 # On random data nothing is smooth, and it does not matter here.
 full_rank_is_fine = pytest.mark.filterwarnings("ignore:FRPCAG. low_rank_ has full rank")
+may_stop_short = pytest.mark.filterwarnings("ignore:RPCA. solver='ialm' ended")
 SOLVERS = {
     "auto": rpca(),
     "admm": rpca(solver="admm"),
@@ -467,6 +468,7 @@ DTYPES = {
 }
 
 
+@may_stop_short
 @full_rank_is_fine
 @pytest.mark.parametrize("name", DTYPES)
 def test_both_parts_of_single_precision_data_are_in_single_precision(name):
@@ -706,6 +708,7 @@ def test_an_interrupted_second_fit_leaves_the_first_or_none():
         return
 
 
+@may_stop_short
 @full_rank_is_fine
 @pytest.mark.parametrize("name", [*METHODS, "raw"])
 def test_data_with_holes_are_not_modified(name):

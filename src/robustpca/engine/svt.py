@@ -153,12 +153,12 @@ class SingularThreshold:
         right = self._completed(right[:rank], rank)
         return LowRank(left.T, right.astype(A.dtype), values)
 
-    def warm_up(self, A: Array, threshold: float) -> None:
-        """Adapt the block to a matrix that does not come out of a loop."""
-        for _ in range(4):
-            self.multiply(A)
-            self.solve(A, threshold)
-        self.multiply(A)
+    def begin(self, directions: Array) -> None:
+        """Start from the row space of a matrix that is nearly the part above the threshold."""
+        if self.block is not None:
+            size = len(directions) + max(SPARE, len(directions) // 10)
+            few = size < TO_GRAM * self.short
+            self.block = self._completed(directions.astype(np.float64), size) if few else None
 
     def _set_block(self, right: Array, size: int) -> None:
         """Take the first directions as the next block; those without an image are replaced."""

@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback
@@ -55,6 +56,7 @@ PURSUIT_CONSTRAINTS: dict[str, Any] = {
     "noise": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
     "center": [StrOptions({"auto", "median"}), None],
     "scale": [StrOptions({"auto", "mad"}), None],
+    "debias": ["boolean"],
 }
 
 
@@ -206,7 +208,6 @@ class RPCA(LowRankModel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PURSUIT_CONSTRAINTS,
-        "debias": ["boolean"],
         "solver": [StrOptions({*SCHEDULES, "altproj", "sampled"})],
     }
 
@@ -256,10 +257,16 @@ class RPCA(LowRankModel):
         units = _units(X, self)
         data = units.remove(X)
         solver, loss, noise, result, told = self._pursued(rows, data)
-        fit = self._fit_of(rows, X, units, data, solver, loss, noise, result)
+        if noise == 0 or not self.debias:
+            fit = _pursuit_fit(self, rows, X, units, loss, noise, result)
+        else:
+            shrinkage = loss.threshold / loss.weight if solver in SCHEDULES else 0.0
+            fit = _refitted_fit(self, rows, X, units, loss, noise, result, shrinkage)
         return replace(fit, warnings=(*told, *fit.warnings))
 
-    def _parts(self, solver: str, rows: Rows, data: Array, loss: EntryLoss, noise: float) -> Split:
+    def _parts(
+        self, solver: str, rows: Rows, data: Array, loss: EntryLoss, noise: float, start: Any
+    ) -> Split:
         """Both parts by one of the solvers that look at all entries."""
         if solver == "altproj":
             return alternating_projections(
@@ -277,7 +284,7 @@ class RPCA(LowRankModel):
             tol=self.tol,
             max_iter=self.max_iter,
             callback=reporter(self),
-            start=self._start(data.shape),
+            start=self._start(data.shape) or start,
             multipliers=self.warm_start,
         )
 
@@ -286,8 +293,9 @@ class RPCA(LowRankModel):
     ) -> tuple[str, EntryLoss, float, Split, tuple[Warning, ...]]:
         """Solver that was used, loss, noise, both parts, and what the user should be told."""
         if self.solver != "sampled":
-            loss, noise = pursuit_loss(data, self.sparsity, self.noise)
-            return self.solver, loss, noise, self._parts(self.solver, rows, data, loss, noise), ()
+            loss, noise, start = pursuit_loss(data, self.sparsity, self.noise)
+            result = self._parts(self.solver, rows, data, loss, noise, start)
+            return self.solver, loss, noise, result, ()
         known = self.n_components is not None and not isinstance(self.n_components, float)
         rank = self._rank(rows) if known else None
         least = 0.0 if self.noise == "auto" else float(self.noise)
@@ -295,55 +303,20 @@ class RPCA(LowRankModel):
             data, rank, noise=least, tol=self.tol, callback=reporter(self)
         )
         if not check.doubts:
-            loss, noise = pursuit_loss(data, self.sparsity, max(check.noise, least))
+            loss, noise, _ = pursuit_loss(data, self.sparsity, max(check.noise, least))
             return self.solver, loss, noise, result, ()
-        loss, noise = pursuit_loss(data, self.sparsity, self.noise)
+        loss, noise, start = pursuit_loss(data, self.sparsity, self.noise)
         solver = "altproj"
         if rank is not None:
-            result = self._parts(solver, rows, data, loss, noise)
+            result = self._parts(solver, rows, data, loss, noise, start)
         if rank is None or Check.of(data, result.low_rank, self.tol, seed=3).doubts:
             solver = "auto"
-            result = self._parts(solver, rows, data, loss, noise)
+            result = self._parts(solver, rows, data, loss, noise, start)
         told = UserWarning(
             f"RPCA: solver='sampled' found no low-rank part to be trusted: {check.doubts}. "
             f"solver={solver!r} was used instead; set it to save the attempt."
         )
         return solver, loss, noise, result, (told,)
-
-    def _fit_of(
-        self,
-        rows: Rows,
-        X: Array,
-        units: Units,
-        data: Array,
-        solver: str,
-        loss: EntryLoss,
-        noise: float,
-        result: Split,
-    ) -> Fit:
-        """The fit that follows from both parts, or from the low-rank part fitted again."""
-        if noise == 0 or not self.debias:
-            return _pursuit_fit(self, rows, X, units, loss, noise, result)
-        shrinkage = loss.threshold / loss.weight if solver in SCHEDULES else 0.0
-        center = bool(units.shift.any())
-        found = refit(data, result.low_rank, shrinkage, self.flag_rate, center=center)
-        decomposition = RefittedDecomposition.of(found, X, units, result.start())
-        density = float(np.count_nonzero(decomposition.flags) / np.count_nonzero(~np.isnan(X)))
-        left, right = rescaled(decomposition.codes, found.basis, found.noise)
-        attributes = {"loss_": loss, "sparsity_": loss.weight}
-        return _decomposed(
-            self,
-            rows,
-            X,
-            decomposition,
-            left,
-            right,
-            units.restore(found.mean),
-            density,
-            noise,
-            result,
-            attributes,
-        )
 
 
 class RPCAG(LowRankModel):
@@ -389,6 +362,11 @@ class RPCAG(LowRankModel):
         unless ``noise`` is given in one unit for all.
     center_low_rank : bool, default=True
         Whether components are those of the low-rank part about its mean.
+    debias : bool, default=True
+        Whether to fit the low-rank part again, by least squares, to the entries that are not
+        flagged, if there is noise and ``smoothness_`` is zero: without the bias of the nuclear
+        norm, and of the rank that the noise allows for. ``sparse_`` then holds the errors of the
+        flagged entries.
     flag_rate : float, default=0.001
         Share of the entries without an error that may be flagged in ``entry_flags_``.
     tol : float, default=1e-5
@@ -498,6 +476,7 @@ class RPCAG(LowRankModel):
         center: str | None = "auto",
         scale: str | None = "auto",
         center_low_rank: bool = True,
+        debias: bool = True,
         flag_rate: float = 0.001,
         tol: float = 1e-5,
         max_iter: int = 2000,
@@ -516,6 +495,7 @@ class RPCAG(LowRankModel):
         self.center = center
         self.scale = scale
         self.center_low_rank = center_low_rank
+        self.debias = debias
         self.flag_rate = flag_rate
         self.tol = tol
         self.max_iter = max_iter
@@ -533,13 +513,13 @@ class RPCAG(LowRankModel):
         matrix = laplacian(graph, normalized=self.normalized)
         if self.smoothness == "auto":
             # The noise is that beside the nuclear norm: a graph hardly changes it.
-            loss, noise = pursuit_loss(data, self.sparsity, self.noise)
+            loss, noise, start = pursuit_loss(data, self.sparsity, self.noise)
             weight = pursuit_smoothness(data, loss, matrix, size)
             smoothness = GraphSmoothness.of(matrix, weight) if weight > 0 else None
         else:
             weight = float(self.smoothness) / size if size > 0 else 0.0
             smoothness = GraphSmoothness.of(matrix, weight) if weight > 0 else None
-            loss, noise = pursuit_loss(data, self.sparsity, self.noise, smoothness)
+            loss, noise, start = pursuit_loss(data, self.sparsity, self.noise, smoothness)
         training = None
         if weight > 0:
             # A copy, since the user may change the array afterwards.
@@ -552,10 +532,13 @@ class RPCAG(LowRankModel):
             tol=self.tol,
             max_iter=self.max_iter,
             callback=reporter(self),
-            start=self._start(X.shape),
+            start=self._start(X.shape) or start,
             multipliers=self.warm_start,
         )
         attributes = {"graph_": graph, "smoothness_": weight}
+        if weight == 0 and noise > 0 and self.debias:
+            shrinkage = loss.threshold / loss.weight
+            return _refitted_fit(self, rows, X, units, loss, noise, result, shrinkage, attributes)
         return _pursuit_fit(self, rows, X, units, loss, noise, result, training, weight, attributes)
 
 
@@ -627,6 +610,38 @@ def _pursuit_fit(
     )
 
 
+def _refitted_fit(
+    model: RPCA | RPCAG,
+    rows: Rows,
+    X: Array,
+    units: Units,
+    loss: EntryLoss,
+    noise: float,
+    result: Split,
+    shrinkage: float,
+    attributes: dict[str, Any] | None = None,
+) -> Fit:
+    """The fit of a low-rank part that is fitted again, without the flagged entries."""
+    center = bool(units.shift.any())
+    found = refit(units.remove(X), result.low_rank, shrinkage, model.flag_rate, center=center)
+    decomposition = RefittedDecomposition.of(found, X, units, result.start())
+    density = float(np.count_nonzero(decomposition.flags) / np.count_nonzero(~np.isnan(X)))
+    left, right = rescaled(decomposition.codes, found.basis, found.noise)
+    return _decomposed(
+        model,
+        rows,
+        X,
+        decomposition,
+        left,
+        right,
+        units.restore(found.mean),
+        density,
+        noise,
+        result,
+        {"loss_": loss, "sparsity_": loss.weight, **(attributes or {})},
+    )
+
+
 def _decomposed(
     model: RPCA | RPCAG,
     rows: Rows,
@@ -670,7 +685,19 @@ def _decomposed(
         warnings=(
             *_units_advice(model, X),
             *_pursuit_advice(model, rank, density, noise, attributes["sparsity_"], min(X.shape)),
-            *unconverged(model, result),
+            *_unfinished(model, result),
+        ),
+    )
+
+
+def _unfinished(model: RPCA | RPCAG, result: Split) -> tuple[Warning, ...]:
+    """What to change if the loop has not reached its end, or ended far from the optimum."""
+    if result.converged or result.n_iter >= model.max_iter:
+        return unconverged(model, result)
+    return (
+        ConvergenceWarning(
+            f"RPCA: solver='ialm' ended where low_rank_ + sparse_ is the data, but the objective "
+            f"may be too high by a share of {result.gap:.1e}. Use solver='auto'."
         ),
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from robustpca.engine.linalg import Array
-from robustpca.engine.svt import spectral_norm
+from robustpca.engine.svt import lanes, spectral_norm
 from robustpca.engine.threads import ThreadPool
 from robustpca.parts.entry_losses import EntryLoss
 
@@ -34,7 +34,7 @@ class Schedule:
         """First penalty, and first matrix to lower the singular values of."""
         raise NotImplementedError
 
-    def resume(self) -> None:
+    def resume(self, loss: EntryLoss, vanishing: bool) -> None:
         """Go on from where another loop has ended."""
 
     def observe(
@@ -160,10 +160,12 @@ class HandOver(Growing):
     # Passes that exact data need at most before acceleration pays; how often the penalty is
     # examined after the hand-over, and until when.
     plain, every, last = 8, 40, 400
+    # Passes before which residuals tell nothing, since the low-rank part is only coming up.
+    least = 6
 
     def __init__(self, rate: float = 1.5) -> None:
         super().__init__(rate)
-        self.since, self.fixed = 0, False
+        self.since, self.fixed, self.vanishing = 0, False, False
         self.spreads, self.turns = [np.inf], [np.inf, np.inf]
 
     def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
@@ -176,19 +178,17 @@ class HandOver(Growing):
         if self.fixed:
             return
         if self.loss.threshold > 0:
-            self._fix(penalty * self.loss.threshold >= self.curved * self.loss.weight, 1.5)
+            if penalty * self.loss.threshold >= self.curved * self.loss.weight:
+                self.resume(self.loss, False)
             return
         self.spreads.append(spread())
         self.turns.append(turn)
         ratio = self.loss.weight / max(penalty * self.spreads[-1], TINY)
-        vanishing = ratio > self.far and self.spreads[-1] <= self.falling * self.spreads[-2]
-        stalled = vanishing and self.turns[-1] > self.falling * self.turns[-3]
-        self._fix(stalled or change <= self.small or self.growth_left <= 1, 1.0)
-        self._fix(ratio <= self.usual, 1.5)
-
-    def _fix(self, ready: bool, relaxation: float) -> None:
-        if ready and not self.fixed:
-            self.fixed, self.relaxation = True, relaxation
+        falling = ratio > self.far and self.spreads[-1] <= self.falling * self.spreads[-2]
+        stalled = falling and self.turns[-1] > self.falling * self.turns[-3]
+        vanishing = stalled or change <= self.small or self.growth_left <= 1
+        if vanishing or (ratio <= self.usual and len(self.spreads) > self.least):
+            self.resume(self.loss, vanishing)
 
     def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
         if not self.fixed:
@@ -203,11 +203,18 @@ class HandOver(Growing):
         self.accelerated = patient and not before_exam
         return 1.0
 
-    def resume(self) -> None:
-        self._fix(True, 1.5)
+    def resume(self, loss: EntryLoss, vanishing: bool) -> None:
+        self.loss, self.vanishing = loss, vanishing
+        self.fixed, self.since, self.relaxation = True, 0, 1.0 if vanishing else 1.5
 
     def is_checked(self, iteration: int) -> bool:
         return self.since > 0 and self.since % 4 == 0
+
+
+class Exploring(HandOver):
+    """Ends its growth while dense noise is still in neither part."""
+
+    usual = 5.0
 
 
 def largest_entry(X: Array) -> float:
@@ -232,3 +239,35 @@ def fill_missing(A: Array) -> Array:
     """The same array, with zeros written where entries are missing."""
     np.copyto(A, 0, where=np.isnan(A))
     return A
+
+
+def observed_norm(X: Array) -> float:
+    """Frobenius norm of the entries that are not missing."""
+    squares = float(np.einsum("ij,ij->", X, X, dtype=np.float64))
+    if not np.isfinite(squares):
+        tiles = (X[place] for lane in lanes(X.shape[0]) for place in lane)
+        squares = sum(np.nansum(np.square(tile, dtype=np.float64)) for tile in tiles)
+    return float(np.sqrt(squares))
+
+
+def clip_outliers(X: Array) -> Array:
+    """The data, with entries beyond twenty times the mean size, which must be wrong, clipped.
+
+    A start or a stopping rule that followed such an entry would neglect the others.
+    """
+    most = 20 * mean_size(X)
+    return X if largest_entry(X) <= most else np.clip(X, -most, most)
+
+
+def fits_single_precision(X: Array) -> bool:
+    """Whether squares of the entries, and their sums, are far from overflow."""
+    return 1e-12 < largest_entry(X) < 1e12
+
+
+def next_root(points: list[tuple[float, float]]) -> float:
+    """Next estimate of where a falling function vanishes, from its last points."""
+    (x, y), slope = points[-1], -1.0
+    if len(points) > 1 and points[-2][0] != x:
+        slope = (y - points[-2][1]) / (x - points[-2][0])
+    # The slope of a function that hardly falls is not trusted.
+    return x + float(np.clip(-y / min(slope, -0.25), -1.5, 1.5))

@@ -31,12 +31,17 @@ from robustpca.solvers.anderson import Anderson
 from robustpca.solvers.penalties import (
     TINY,
     Balanced,
+    Exploring,
     Growing,
     HandOver,
     Schedule,
+    clip_outliers,
     fill_missing,
+    fits_single_precision,
     largest_entry,
     mean_size,
+    next_root,
+    observed_norm,
     usual_penalty,
 )
 
@@ -44,10 +49,14 @@ from robustpca.solvers.penalties import (
 PATIENCE = 15
 # A gap down to which single precision is good enough.
 ROUGH_GAP = 1e-5
-# The residual of the two parts, which the gap does not see, may be so many times the tolerance.
-LOOSE = 1.0
+# A gap beyond which parts that add up to the data are no answer.
+FAR = 2e-3
 # Lanczos steps for the norm of the multipliers.
 NORM_STEPS = 16
+# Passes between two estimates of the noise, and how many estimates there are at most.
+PASSES_PER_ESTIMATE, MOST_ESTIMATES = 6, 20
+# Noise of this share of the usual residual is none.
+FAINT = 0.05
 # Residual entries of which the median is taken.
 SAMPLE = 10_000
 # The median absolute value of a Gaussian times this is its standard deviation.
@@ -57,6 +66,7 @@ DENSE_SHARE = 1 / 3
 
 __all__ = [
     "DENSE_SHARE",
+    "FAR",
     "TINY",
     "Balanced",
     "GraphSmoothness",
@@ -110,10 +120,24 @@ class GraphSmoothness:
 
 @dataclass(frozen=True)
 class Start:
-    """Where a loop for nearly the same problem may start: its matrix and its penalty."""
+    """Where a loop for nearly the same problem may start.
+
+    Attributes
+    ----------
+    matrix : ndarray
+        Matrix whose singular values are lowered; the loop continues in its precision.
+    penalty : float
+        Penalty that belongs to it.
+    directions : ndarray
+        Row space of the low-rank part.
+    vanishing : bool
+        Whether the parts already add up to the data, so that only multipliers have to converge.
+    """
 
     matrix: Array
     penalty: float
+    directions: Array
+    vanishing: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -176,7 +200,8 @@ class Split:
         """Where a loop for nearly the same problem may start."""
         if self.multipliers is None:
             return None
-        return Start(self.low_rank.dense() + self.multipliers / self.penalty, self.penalty)
+        matrix = self.low_rank.dense() + self.multipliers / self.penalty
+        return Start(matrix, self.penalty, self.low_rank.right)
 
 
 def pursuit_loss(
@@ -184,8 +209,8 @@ def pursuit_loss(
     sparsity: float | str = "auto",
     noise: float | str = 0.0,
     smoothness: GraphSmoothness | None = None,
-) -> tuple[EntryLoss, float]:
-    """Loss of the residual entries, and the deviation of the noise that it allows for.
+) -> tuple[EntryLoss, float, Start | None]:
+    """Loss of the residual entries, the deviation of the noise that it allows for, and a start.
 
     Parameters
     ----------
@@ -197,6 +222,15 @@ def pursuit_loss(
         Standard deviation of dense noise; 'auto' to estimate it.
     smoothness : GraphSmoothness, default=None
         Smoothness of the low-rank part that the estimate takes into account.
+
+    Returns
+    -------
+    loss : EntryLoss
+        The loss.
+    noise : float
+        Standard deviation of the noise.
+    start : Start or None
+        Where `split` may start: the end of the estimate, if there was one.
     """
     n_observed = np.count_nonzero(~np.isnan(X))
     # The observed entries of a row or column of the longer side.
@@ -208,9 +242,10 @@ def pursuit_loss(
     def loss_for(noise: float) -> EntryLoss:
         return HuberNorm(weight, weight * noise * norm) if noise > 0 else L1Norm(weight)
 
+    start = None
     if noise == "auto":
-        noise = _estimated_noise(X, loss_for, norm, smoothness)
-    return loss_for(float(noise)), float(noise)
+        noise, start = _estimated_noise(X, loss_for, norm, smoothness)
+    return loss_for(float(noise)), float(noise), start
 
 
 def _estimated_noise(
@@ -218,37 +253,46 @@ def _estimated_noise(
     loss_for: Callable[[float], EntryLoss],
     norm: float,
     smoothness: GraphSmoothness | None,
-) -> float:
-    """Noise level at which the residuals of the fit have just this median absolute deviation."""
-    noise = spread = GAUSSIAN * float(np.nanmedian(np.abs(X - np.nanmedian(X))))
-    start, penalty = None, None
-    for _ in range(20):
-        # Noise of less than a thousandth of the data changes nothing that matters.
-        if noise <= 1e-3 * spread:
-            return 0.0
-        result = split(
-            X,
-            loss_for(noise),
-            smoothness,
-            schedule=partial(Balanced, penalty),
-            tol=1e-3,
-            max_iter=50,
-            start=start,
-        )
-        start, penalty = result.start(), result.penalty
-        previous = noise
-        noise = GAUSSIAN * _median_residual(X, result.low_rank, noise * norm)
-        if abs(noise - previous) < 0.02 * previous:
-            break
-    return noise
+) -> tuple[float, Start | None]:
+    """Noise level at which the residuals of the fit have just this median absolute deviation.
+
+    Passes with a growing penalty and without noise show whether there is any, and about how much.
+    """
+    if largest_entry(X) == 0:
+        return 0.0, None
+    with ThreadPool() as pool:
+        exploring = Exploring()
+        run = _Run(X, loss_for(0.0), None, exploring, pool)
+        while not exploring.fixed:
+            run.advance()
+        if exploring.vanishing:
+            return 0.0, (run.start() if smoothness is None else None)
+        noise = _median_residual(X, run.low_rank, 0.0)
+        if noise <= FAINT * run.loop.usual_residual(run.low_rank):
+            return 0.0, (run.start() if smoothness is None else None)
+        if smoothness is not None:
+            run = _Run(X, loss_for(noise), smoothness, Balanced(), pool)
+        sizes: list[tuple[float, float]] = []
+        for _ in range(MOST_ESTIMATES):
+            run.change_loss(loss_for(noise), anew=smoothness is None and not sizes)
+            for _ in range(PASSES_PER_ESTIMATE if smoothness is None else 40):
+                run.advance()
+            found = _median_residual(X, run.low_rank, noise * norm)
+            sizes.append((np.log(noise), np.log(max(found, TINY) / noise)))
+            if abs(sizes[-1][1]) < 0.02:
+                break
+            noise = float(np.exp(next_root(sizes)))
+            if noise <= FAINT * run.loop.usual_residual(run.low_rank):
+                return 0.0, (run.start() if smoothness is None else None)
+        return noise, run.start()
 
 
 def _median_residual(X: Array, low_rank: LowRank, shrinkage: float) -> float:
-    """Median size of residual entries in a sample of the rows, the shrinkage undone."""
+    """Deviation of the residual entries in a sample of the rows, the shrinkage undone."""
     full = 1 + shrinkage / np.maximum(low_rank.values, TINY)
-    chosen = slice(None, None, max(1, X.size // 2_000_000))
+    chosen = slice(None, None, max(1, X.size // 200_000))
     low = (low_rank.left[chosen] * full.astype(X.dtype)) @ low_rank.right
-    return float(np.nanmedian(np.abs(X[chosen] - low)))
+    return GAUSSIAN * float(np.nanmedian(np.abs(X[chosen] - low)))
 
 
 def split(
@@ -299,85 +343,145 @@ def split(
     if largest_entry(X) == 0:
         return Split.zero(X)
     with ThreadPool() as pool:
-        loop, penalties = _Splitting(X, loss, smoothness, pool), schedule()
-        least = 0.55 * loop.lipschitz
-        # A start that is nearly right has digits which single precision does not.
-        single = start is None and _fits_single_precision(X)
-        data = X.astype(np.float32, copy=False) if single else X
-        # Entries that are certainly wrong start in the sparse part: getting there takes long.
-        clipped = clip_outliers(data)
-        norm = observed_norm(clipped)
-        penalty, A = penalties.start(clipped, loss, pool)
-        if start is not None:
-            penalty, A = start.penalty, start.matrix.copy()
-            penalties.resume()
-        penalty = max(penalty, least)
-        loop.set_matrix(data, A.astype(np.float32 if single else np.float64, copy=False))
-        if start is not None:
-            loop.threshold.warm_up(loop.A, 1 / penalty)
-        tiles = [data[place] for lane in loop.lanes for place in lane]
-        objective = [sum(loss.value(tile) for tile in tiles)]
-        del A, clipped, data, tiles
-        low_rank, change, ended = LowRank.zeros(X.shape, loop.dtype), np.inf, False
-        primal, turn, best, since, iteration = np.inf, np.inf, np.inf, 0, 0
-        checked_change = np.inf
+        run = _Run(X, loss, smoothness, schedule(), pool, start)
+        objective, ended, checked_change = [run.loop.loss_of_data()], False, np.inf
+        exact = run.penalties.exact
         while True:
-            previous, low_rank = low_rank, loop.low_rank(penalty)
-            checked = penalties.is_checked(iteration)
-            if penalties.exact and (checked or change <= tol):
-                gap = loop.gap(low_rank, penalty, max(tol, ROUGH_GAP))
-                penalties.note_gap(iteration, gap)
-                settled = change <= LOOSE * tol
-                if penalties.strict:
-                    settled = change <= tol or (checked and change > 0.5 * checked_change)
+            change, checked = run.change, run.penalties.is_checked(run.iteration)
+            if exact and (checked or change <= tol):
+                gap = run.gap(max(tol, ROUGH_GAP))
+                settled = change <= tol
+                if run.penalties.strict:
+                    settled = settled or (checked and change > 0.5 * checked_change)
                     checked_change = change if checked else checked_change
-                ended = gap <= tol and settled
-                ended = ended and (loop.dtype == np.float64 or tol >= ROUGH_GAP)
-                if loop.dtype == np.float32 and gap <= ROUGH_GAP and not ended:
-                    loop.set_matrix(X, loop.A.astype(np.float64))
-                    low_rank, since = loop.low_rank(penalty), 0
-            if ended or iteration == max_iter:
+                ended = gap <= tol and settled and run.is_accurate(tol, ROUGH_GAP)
+                if gap <= ROUGH_GAP and not ended:
+                    run.use_double_precision()
+            if ended or run.iteration == max_iter:
                 break
-            iteration += 1
-            penalties.observe(penalty, change, turn, partial(loop.usual_residual, low_rank))
-            wanted = penalties.factor(iteration, primal, partial(low_rank.distance, previous))
-            factor = max(wanted, least / penalty)
-            penalty *= factor
-            relaxation = min(penalties.relaxation, 0.98 * (2 - loop.lipschitz / (2 * penalty)))
-            loop.accelerate(penalties.accelerated, penalty)
-            primal, dual, cost = loop.step(low_rank, penalty, 1 / factor, relaxation)
-            change = primal / max(norm, TINY)
-            turn = primal / max(dual, TINY)
-            change = max(change, turn) if penalties.strict else change
-            objective.append(cost + loop.cost(low_rank))
-            callback(Progress(iteration, objective[-1], change, rank=low_rank.rank))
-            best, since = (change, 0) if change < 0.9 * best else (best, since + 1)
-            if not penalties.exact:
-                accurate = loop.dtype == np.float64 or tol >= penalties.single_until
-                ended = change <= tol and accurate
-            exhausted = change <= penalties.single_until or since >= PATIENCE
-            if loop.dtype == np.float32 and exhausted and not ended:
-                loop.set_matrix(X, loop.A.astype(np.float64))
-        if loop.dtype != X.dtype and loop.dtype == np.float32:
-            loop.set_matrix(X, loop.A.astype(np.float64))
-            low_rank = loop.low_rank(penalty)
-        certificate = loop.certify(low_rank, penalty)
-        dual_matrix = loop.A if multipliers else None
+            objective.append(run.advance())
+            low_rank, change = run.low_rank, run.change
+            callback(Progress(run.iteration, objective[-1], change, rank=low_rank.rank))
+            if not exact:
+                ended = change <= tol and run.is_accurate(tol, run.penalties.single_until)
+        if X.dtype == np.float64:
+            run.use_double_precision()
+        certificate = run.loop.certify(run.look(), run.penalty)
+        dual_matrix = run.loop.A if multipliers else None
+        penalty, change, iteration = run.penalty, run.change, run.iteration
         # The rest of the state is not needed any more and as large as the data.
-        del loop
+        del run
     return Split(
         certificate.low_rank.astype(X.dtype),
         compact(certificate.sparse),
         np.array(objective),
         iteration,
-        ended,
+        # Parts that add up to the data may still be far from the optimum.
+        ended and (exact or certificate.gap <= FAR),
         change,
         # A penalty that has grown without bound is a bad start for new rows.
-        row_penalty=penalty if penalties.exact else usual_penalty(X),
+        row_penalty=penalty if exact else usual_penalty(X),
         gap=certificate.gap,
         penalty=penalty,
         multipliers=dual_matrix,
     )
+
+
+class _Run:
+    """The passes of one loop: its state, the schedule of its penalty, and its precision."""
+
+    def __init__(
+        self,
+        X: Array,
+        loss: EntryLoss,
+        smoothness: GraphSmoothness | None,
+        penalties: Schedule,
+        pool: ThreadPool,
+        start: Start | None = None,
+    ) -> None:
+        self.X, self.penalties = X, penalties
+        self.loop = loop = _Splitting(X, loss, smoothness, pool)
+        # A start that is nearly right has digits which single precision does not.
+        rough = start is None or start.matrix.dtype == np.float32
+        single = rough and fits_single_precision(X)
+        data = X.astype(np.float32, copy=False) if single else X
+        # Entries that are certainly wrong start in the sparse part: getting there takes long.
+        clipped = clip_outliers(data)
+        self.norm = max(observed_norm(clipped), TINY)
+        self.least = 0.55 * loop.lipschitz
+        if start is None:
+            penalty, A = penalties.start(clipped, loss, pool)
+        else:
+            penalty, A = start.penalty, start.matrix.copy()
+            penalties.resume(loss, start.vanishing)
+            loop.threshold.begin(start.directions)
+        self.penalty = max(penalty, self.least)
+        loop.set_matrix(data, A.astype(np.float32 if single else np.float64, copy=False))
+        self.low_rank, self.is_current = LowRank.zeros(X.shape, loop.dtype), False
+        self.change = self.turn = self.primal = self.best = np.inf
+        self.since = self.iteration = 0
+
+    def look(self) -> LowRank:
+        """The low-rank part that belongs to the matrix as it is now."""
+        if not self.is_current:
+            self.previous, self.low_rank = self.low_rank, self.loop.low_rank(self.penalty)
+            self.is_current = True
+        return self.low_rank
+
+    def advance(self) -> float:
+        """One pass; returns the objective."""
+        low_rank, loop, penalties = self.look(), self.loop, self.penalties
+        self.iteration += 1
+        spread = partial(loop.usual_residual, low_rank)
+        penalties.observe(self.penalty, self.change, self.turn, spread)
+        moved = partial(low_rank.distance, self.previous)
+        factor = max(
+            penalties.factor(self.iteration, self.primal, moved), self.least / self.penalty
+        )
+        self.penalty *= factor
+        relaxation = min(penalties.relaxation, 0.98 * (2 - loop.lipschitz / (2 * self.penalty)))
+        loop.accelerate(penalties.accelerated, self.penalty)
+        self.primal, dual, cost = loop.step(low_rank, self.penalty, 1 / factor, relaxation)
+        self.is_current = False
+        self.change, self.turn = self.primal / self.norm, self.primal / max(dual, TINY)
+        if penalties.strict:
+            self.change = max(self.change, self.turn)
+        better = self.change < 0.9 * self.best
+        self.best, self.since = (self.change, 0) if better else (self.best, self.since + 1)
+        if self.change <= penalties.single_until or self.since >= PATIENCE:
+            self.use_double_precision()
+        return cost + loop.cost(low_rank)
+
+    def is_accurate(self, tol: float, enough: float) -> bool:
+        """Whether the precision is good enough for this tolerance."""
+        return self.loop.dtype == np.float64 or tol >= enough
+
+    def use_double_precision(self) -> None:
+        """Continue in double precision."""
+        if self.loop.dtype == np.float32:
+            self.loop.set_matrix(self.X, self.loop.A.astype(np.float64))
+            self.is_current, self.since = False, 0
+
+    def gap(self, at_most: float) -> float:
+        """The duality gap if it is no more than ``at_most``, otherwise a lower bound of it."""
+        found = self.loop.gap(self.look(), self.penalty, at_most)
+        self.penalties.note_gap(self.iteration, found)
+        return found
+
+    def change_loss(self, loss: EntryLoss, anew: bool) -> None:
+        """Continue with another loss, ``anew`` from the low-rank part and the forces on it."""
+        self.loop.loss = loss
+        if anew:
+            self.penalty = HandOver.curved * loss.weight / loss.threshold
+            self.loop.restart(self.low_rank, self.penalty)
+            self.penalties.resume(loss, False)
+        self.is_current, self.primal = False, np.inf
+        self.loop.accelerate(False, 0.0)
+
+    def start(self) -> Start:
+        """Where another loop may go on."""
+        vanishing = getattr(self.penalties, "vanishing", False)
+        return Start(self.loop.A, self.penalty, self.low_rank.right, vanishing)
 
 
 @dataclass(frozen=True)
@@ -417,9 +521,29 @@ class _Splitting:
         self.known_penalty = penalty
 
     def usual_residual(self, low_rank: LowRank) -> float:
-        """Deviation of the noise that would have residual entries of this median size."""
-        low = low_rank.left[self.sample] @ low_rank.right
-        return GAUSSIAN * float(np.nanmedian(np.abs(self.data[self.sample] - low)))
+        """Deviation of the noise that would have residual entries of this median size.
+
+        Entries that are zero, as the margins of images are, say little about the others.
+        """
+        data = self.data[self.sample]
+        sizes = np.abs(data - low_rank.left[self.sample] @ low_rank.right)
+        if not data.any():
+            return 0.0
+        others = float(np.nanmedian(sizes[data != 0]))
+        return GAUSSIAN * np.sqrt(others * max(float(np.nanmedian(sizes)), 0.01 * others))
+
+    def loss_of_data(self) -> float:
+        """The loss of a low-rank part that is zero."""
+        return sum(self.loss.value(self.data[place]) for lane in self.lanes for place in lane)
+
+    def restart(self, low_rank: LowRank, penalty: float) -> None:
+        """Take the forces that the loss has at a low-rank part for its multipliers."""
+        _, bound = self.loss.dual_map(1 / penalty)
+        for place in (place for lane in self.lanes for place in lane):
+            low = low_rank.dense(place)
+            force = fill_missing((self.data[place] - low) * (bound / self.loss.threshold))
+            self.A[place] = low + np.clip(force, -bound, bound)
+        self.threshold.multiply(self.A)
 
     def set_matrix(self, data: Array, A: Array) -> None:
         """Start, or continue in another precision."""
@@ -663,32 +787,9 @@ def extract_tile(
     return found, inner, squares, value
 
 
-def observed_norm(X: Array) -> float:
-    """Frobenius norm of the entries that are not missing."""
-    squares = float(np.einsum("ij,ij->", X, X, dtype=np.float64))
-    if not np.isfinite(squares):
-        tiles = (X[place] for lane in lanes(X.shape[0]) for place in lane)
-        squares = sum(np.nansum(np.square(tile, dtype=np.float64)) for tile in tiles)
-    return float(np.sqrt(squares))
-
-
-def clip_outliers(X: Array) -> Array:
-    """The data, with entries beyond twenty times the mean size, which must be wrong, clipped.
-
-    A start or a stopping rule that followed such an entry would neglect the others.
-    """
-    most = 20 * mean_size(X)
-    return X if largest_entry(X) <= most else np.clip(X, -most, most)
-
-
 def compact(A: Any) -> Any:
     """A matrix as a sparse or a dense array, whichever takes less memory."""
     if sparse.issparse(A):
         return A if A.nnz <= DENSE_SHARE * np.prod(A.shape) else A.toarray()
     few = np.count_nonzero(A) <= DENSE_SHARE * A.size
     return sparse.csr_array(A) if few else A
-
-
-def _fits_single_precision(X: Array) -> bool:
-    """Whether squares of the entries, and their sums, are far from overflow."""
-    return 1e-12 < largest_entry(X) < 1e12
