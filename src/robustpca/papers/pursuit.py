@@ -2,4 +2,7 @@
 
 from typing import Any
 
+__all__ = ["ADMM", "PLAIN"]
+
 PLAIN: dict[str, Any] = {"noise": 0.0, "center": None, "scale": None}
+ADMM: dict[str, Any] = {**PLAIN, "solver": "admm"}

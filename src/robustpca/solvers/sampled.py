@@ -199,8 +199,10 @@ def _block(
             short = min(rank, *block.shape)
             low_rank = alternating_projections(block, short, tol=1e-10, max_iter=200).low_rank
             break
-        loss, noise = pursuit_loss(block, noise="auto")
-        low_rank = split(block, loss, tol=1e-6, max_iter=1000, multipliers=False).low_rank
+        loss, noise, start = pursuit_loss(block, noise="auto")
+        low_rank = split(
+            block, loss, tol=1e-6, max_iter=1000, start=start, multipliers=False
+        ).low_rank
         count = int(np.count_nonzero(low_rank.values > 1e-3 * low_rank.values[:1].max(initial=0)))
         low_rank = LowRank(
             low_rank.left[:, :count], low_rank.right[:count], low_rank.values[:count]
@@ -268,7 +270,7 @@ def _last_is_spare(data: Array, right: Array, noise: float, last: float, least: 
 
 def _convex_gap(data: Array, low: Array, noise: float) -> float:
     """Excess of the convex objective at these parts over a lower bound of its optimum."""
-    loss, _ = pursuit_loss(data, noise=noise)
+    loss, _, _ = pursuit_loss(data, noise=noise)
     best = split(data, loss, tol=1e-5, max_iter=500, multipliers=False)
     value = linalg.svdvals(low, check_finite=False).sum() + loss.value(data - low)
     return float(max(1 - (1 - best.gap) * best.objective[-1] / value, 0.0))

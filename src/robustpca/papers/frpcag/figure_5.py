@@ -12,7 +12,7 @@ from robustpca.papers.frpcag import PAPER
 from robustpca.papers.frpcag.estimators import OnGraphs
 from robustpca.papers.frpcag.figure_6 import by_labels, standard
 from robustpca.papers.frpcag.spectra import n_large, share_of_nuclear_norm, show_singular_values
-from robustpca.papers.pursuit import PLAIN
+from robustpca.papers.pursuit import ADMM, PLAIN
 from robustpca.papers.samples import ordered_classes
 
 SPARSITIES = by_level(
@@ -41,7 +41,7 @@ table = Table(
     },
     methods={
         "RPCA": by_labels(
-            Pipeline([standard, ("fit", OnGraphs(RPCA(**PLAIN, tol=1e-3)))]),
+            Pipeline([standard, ("fit", OnGraphs(RPCA(**ADMM, tol=1e-3)))]),
             fit__sparsity=SPARSITIES,
         ),
         "RPCAG": by_labels(

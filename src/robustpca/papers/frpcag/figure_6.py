@@ -13,7 +13,7 @@ from robustpca.papers.approximations import singular_vectors
 from robustpca.papers.clustering import Clustering
 from robustpca.papers.frpcag import PAPER
 from robustpca.papers.frpcag.estimators import OnCleanGraphs, OnGraphs
-from robustpca.papers.pursuit import PLAIN
+from robustpca.papers.pursuit import ADMM, PLAIN
 from robustpca.papers.samples import ordered_classes
 
 BLOCKS = {f"blocks {100 * a:.0f} %": partial(occlude_blocks, area=a) for a in (0.15, 0.25, 0.4)}
@@ -63,7 +63,7 @@ NONNEGATIVE = {
 # Clusters do not hang on the last digits, which take the nuclear norm most of its time.
 NUCLEAR = {
     "RPCA": by_labels(
-        Pipeline([standard, ("fit", OnGraphs(RPCA(**PLAIN, tol=1e-3)))]), fit__sparsity=SPARSITIES
+        Pipeline([standard, ("fit", OnGraphs(RPCA(**ADMM, tol=1e-3)))]), fit__sparsity=SPARSITIES
     ),
     "RPCAG": by_labels(
         Pipeline([standard, ("fit", OnGraphs(RPCAG(**PLAIN, smoothness=0.125, tol=1e-3)))]),

@@ -14,7 +14,7 @@ from robustpca.papers.frpcag import PAPER
 from robustpca.papers.frpcag.estimators import OnGraphs
 from robustpca.papers.frpcag.figure_6 import standard, unit_norm
 from robustpca.papers.frpcag.scores import separation
-from robustpca.papers.pursuit import PLAIN
+from robustpca.papers.pursuit import ADMM, PLAIN
 from robustpca.papers.samples import ordered_classes
 
 frpcag = FRPCAG(2, standardize=False, sample_smoothness=10, feature_smoothness=10)
@@ -42,7 +42,7 @@ table = Table(
         "MMF": Pipeline([standard, unit_norm, ("fit", OnGraphs(MMF(2)))]),
         "NMF": Pipeline([unit_norm, ("fit", NMF(2, init="nndsvda"))]),
         "GNMF": Pipeline([unit_norm, ("fit", OnGraphs(GNMF(2)))]),
-        "RPCA": Pipeline([standard, ("fit", RPCA(2, **PLAIN, tol=1e-3))]),
+        "RPCA": Pipeline([standard, ("fit", RPCA(2, **ADMM, tol=1e-3))]),
         "RPCAG": Pipeline(
             [standard, ("fit", OnGraphs(RPCAG(2, **PLAIN, smoothness=1.0, tol=1e-3)))]
         ),

@@ -13,7 +13,7 @@ from robustpca.papers.frpcag.background import (
     show_foreground,
     show_frame,
 )
-from robustpca.papers.pursuit import PLAIN
+from robustpca.papers.pursuit import ADMM, PLAIN
 from robustpca.papers.scores import seconds_of_fit
 from robustpca.papers.video import foreground
 
@@ -45,7 +45,7 @@ table = Table(
         },
     ),
     methods={
-        "RPCA": RPCA(**{**PLAIN, "center": "median"}, tol=1e-3),
+        "RPCA": RPCA(**{**ADMM, "center": "median"}, tol=1e-3),
         "RPCAG": RPCAG(**{**PLAIN, "center": "median"}, smoothness=1.0, tol=1e-3),
         "FRPCAG": FRPCAG(sample_smoothness=100.0, feature_smoothness=1.0),
     },

@@ -15,7 +15,7 @@ from robustpca.papers.graphs_report.scores import (
     error_visible,
     squared_error,
 )
-from robustpca.papers.pursuit import PLAIN
+from robustpca.papers.pursuit import ADMM, PLAIN
 from robustpca.papers.samples import ordered_classes
 
 # The largest that 20 images can give.
@@ -44,7 +44,7 @@ table = Table(
     },
     methods={
         "PCA": best_of(PCA(3, svd_solver="full"), n_components=SIZES),
-        "RPCA": RPCA(**PLAIN),
+        "RPCA": RPCA(**ADMM),
         "GLPCA": best_of(GLPCA(3), n_components=SIZES, beta=SHARES),
         "RGLPCA": best_of(RGLPCA(3), n_components=SIZES, beta=SHARES),
         "RPCAG": best_of(
