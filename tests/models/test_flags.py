@@ -146,9 +146,11 @@ def ranks_chosen(model, seeds):
     return chosen
 
 
-@pytest.mark.parametrize("model", [PCAAN(), EPCA(), AngularEmbedding()])
-def test_a_grid_search_finds_the_right_number_of_components_among_outliers(model):
-    assert ranks_chosen(model, range(10)) == [3] * 10
+@pytest.mark.parametrize(
+    ("model", "n_seeds"), [(PCAAN(), 10), (EPCA(), 4), (AngularEmbedding(), 4)]
+)
+def test_a_grid_search_finds_the_right_number_of_components_among_outliers(model, n_seeds):
+    assert ranks_chosen(model, range(n_seeds)) == [3] * n_seeds
 
 
 def test_the_score_is_minus_the_error_of_entries_predicted_from_the_others(rng):

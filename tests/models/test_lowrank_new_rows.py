@@ -334,6 +334,7 @@ def test_odd_data_are_decomposed_like_any_other(name, kind):
         warnings.filterwarnings(
             "ignore", message=r"\w+: (sparse_|low_rank_) ", category=UserWarning
         )
+        warnings.filterwarnings("ignore", message="RPCA: solver='ialm' ended")
         model.fit(X)
     parts = [model.low_rank_, dense(model.sparse_), *map(dense, model.decompose(X))]
     for part in (*parts, model.embedding_, model.transform(X), model.score_samples(X)):

@@ -62,7 +62,7 @@ def test_explained_variance_is_that_of_the_weighted_scores(rng):
 @pytest.mark.parametrize("shape", [(20, 4), (6, 12), (100, 80)])
 def test_no_number_means_all_components(method, shape, rng):
     X = rng.normal(size=shape)
-    model = method().fit(X)
+    model = method(None).fit(X)
     assert model.n_components_ == min(shape)
     assert_allclose(model.components_ @ model.components_.T, np.eye(min(shape)), atol=1e-10)
     kept = model.weights_ > 0  # PCA-AN leaves samples out, and then the others span less

@@ -259,7 +259,7 @@ class TestHandOver:
 
     PROBLEMS = {
         **TestPace.PROBLEMS,
-        "tiny noise": lambda rng: planted(rng, (200, 150), 6, noise=1e-4)[0],
+        "tiny noise": lambda rng: planted(rng, (80, 60), 4, noise=1e-4)[0],
         "narrow": lambda rng: planted(rng, (300, 40), 2, noise=0.0)[0],
     }
 

@@ -54,9 +54,9 @@ def test_errors_are_given_relative_to_pca(small):
 
 def test_robust_methods_find_outliers_and_restore_better_than_pca(small):
     by_name = {result.name: result for result in small.results}
-    for name in ("PCAOM", "EPCA", "R1PCA"):
-        # As many digits are flagged as are corrupted; at random a fifth of them would be right.
-        assert by_name[name].precision == by_name[name].recall > 0.5
+    # As many digits are flagged as are corrupted; at random a fifth of them would be right.
+    for name, least in {"PCAAN": 0.8, "PCAOM": 0.5, "EPCA": 0.4, "R1PCA": 0.4}.items():
+        assert by_name[name].precision == by_name[name].recall > least
         assert by_name[name].relative < 1
 
 

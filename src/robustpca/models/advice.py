@@ -27,7 +27,7 @@ __all__ = ["Suggestion", "suggest"]
 SAMPLED_ROWS, SAMPLED_COLUMNS = 1000, 300
 # An entry is grossly wrong if its residual is this many times the noise of its column, and this
 # many times the spread of its column; data have the trouble if more than this share of them is.
-GROSS_NOISE, GROSS_SPREAD, GROSS_SHARE = 8.0, 4.0, 0.002
+GROSS_NOISE, GROSS_SPREAD, GROSS_SHARE = 8.0, 4.0, 0.003
 # A row whose entries are flagged at this share is wrong as a whole.
 WHOLE_ROW = 0.3
 # A row is far if it scores below this, -1 being the cutoff; a table has the trouble if more than
@@ -93,7 +93,7 @@ def suggest(X: Any) -> Suggestion:
     >>> from robustpca import suggest
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 10)) + 0.1 * rng.normal(size=(200, 10))
-    >>> X[3, 5], X[8, 1], X[60:70, 3], X[71:75, 8] = 40.0, -30.0, np.nan, 50.0
+    >>> X[3, 5], X[8, 1], X[60:70, 3], X[71:81, 8] = 40.0, -30.0, np.nan, 50.0
     >>> found = suggest(X)
     >>> found.estimator
     RPCA()

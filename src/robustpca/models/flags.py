@@ -75,7 +75,8 @@ class LogScale:
 
     def distance(self, level: float) -> float:
         """The distance that has this level."""
-        return float(np.exp(self.typical + self.spread * level))
+        # A level far beyond all rows has no finite distance.
+        return float(np.exp(min(self.typical + self.spread * level, 700.0)))
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ class Flags:
     @property
     def cutoffs(self) -> tuple[float, float]:
         """Each distance at which a row is just an outlier while its other distance is typical."""
-        level = float(np.log(np.expm1(max(self.cutoff, 0.1))))
+        high = max(self.cutoff, 0.1)
+        level = float(high + np.log(-np.expm1(-high)))
         return self.orthogonal.distance(level), self.score.distance(level)
 
 
@@ -201,7 +203,7 @@ def cutoff_of(levels: Array) -> tuple[float, float]:
     clean = bulk(levels, NEAR)
     middle, high = np.quantile(clean, (0.5, 0.9))
     # Quantiles of few rows are known as badly as the variance of a quarter of them.
-    beyond = stats.t.isf(stats.norm.sf(BEYOND), max(len(clean) / 4, 1))
+    beyond = stats.t.isf(stats.norm.sf(BEYOND), max(len(clean) / 4, 3))
     cutoff = middle + beyond * (high - middle) / stats.norm.ppf(0.9)
     # A tail that ends earlier than this one still has an end.
     cutoff = min(cutoff, np.quantile(levels, LAST, method="higher"))

@@ -97,7 +97,7 @@ class RPCA(LowRankModel):
         an integer ``n_components`` as the rank of L if that agrees with the data, and finds the
         rank otherwise; the noise is always estimated. The result is checked on rows and columns
         drawn anew; where residuals do not look like noise there, a warning says so and 'altproj'
-        or 'auto' follows.
+        or 'admm' follows.
     center : {'auto', 'median'} or None, default='auto'
         'median' subtracts the median of each column first. Without it a constant shift of the
         data is part of the low-rank part, as one more direction. 'auto' does it for tables whose
@@ -111,8 +111,9 @@ class RPCA(LowRankModel):
         Whether components are those of the low-rank part about its mean.
     debias : bool, default=True
         Whether to fit the low-rank part again, by least squares, to the entries that are not
-        flagged, if there is noise: without the bias of the nuclear norm, and of the rank that
-        the noise allows for. ``sparse_`` then holds the errors of the flagged entries.
+        flagged, if there is noise and no graph has a weight: without the bias of the nuclear
+        norm, and of the rank that the noise allows for. ``sparse_`` then holds the errors of the
+        flagged entries.
     flag_rate : float, default=0.001
         Share of the entries without an error that may be flagged in ``entry_flags_``.
     tol : float, default=1e-6
@@ -310,7 +311,7 @@ class RPCA(LowRankModel):
         if rank is not None:
             result = self._parts(solver, rows, data, loss, noise, start)
         if rank is None or Check.of(data, result.low_rank, self.tol, seed=3).doubts:
-            solver = "auto"
+            solver = "admm"
             result = self._parts(solver, rows, data, loss, noise, start)
         told = UserWarning(
             f"RPCA: solver='sampled' found no low-rank part to be trusted: {check.doubts}. "
@@ -364,7 +365,7 @@ class RPCAG(LowRankModel):
         Whether components are those of the low-rank part about its mean.
     debias : bool, default=True
         Whether to fit the low-rank part again, by least squares, to the entries that are not
-        flagged, if there is noise and ``smoothness_`` is zero: without the bias of the nuclear
+        flagged, if there is noise and no graph has a weight: without the bias of the nuclear
         norm, and of the rank that the noise allows for. ``sparse_`` then holds the errors of the
         flagged entries.
     flag_rate : float, default=0.001
@@ -692,8 +693,16 @@ def _decomposed(
 
 def _unfinished(model: RPCA | RPCAG, result: Split) -> tuple[Warning, ...]:
     """What to change if the loop has not reached its end, or ended far from the optimum."""
-    if result.converged or result.n_iter >= model.max_iter:
+    if result.converged or result.change > model.tol:
         return unconverged(model, result)
+    if result.n_iter >= model.max_iter:
+        return (
+            ConvergenceWarning(
+                f"{type(model).__name__} stopped after max_iter={model.max_iter} passes, and the "
+                f"objective may be too high by a share of {result.gap:.1e}, above "
+                f"tol={model.tol:.1e}. Raise max_iter, or raise tol to accept this fit."
+            ),
+        )
     return (
         ConvergenceWarning(
             f"RPCA: solver='ialm' ended where low_rank_ + sparse_ is the data, but the objective "

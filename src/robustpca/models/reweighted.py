@@ -749,7 +749,7 @@ class EPCA(ReweightedPCA):
     >>> from robustpca import EPCA
     >>> X = [[0, 0], [1, 1], [2, 2], [3, 3], [4, 4], [5, 5], [2, 8]]
     >>> EPCA(n_components=1, max_weight=0.5).fit(X).components_.round(2)
-    array([[0.66, 0.75]])
+    array([[0.71, 0.71]])
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

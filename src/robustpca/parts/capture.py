@@ -6,7 +6,7 @@ import numpy as np
 from scipy import linalg
 
 from robustpca.engine.linalg import Array, orthonormal, square_norms
-from robustpca.engine.rows import ArrayRows, Rows, SparseRows
+from robustpca.engine.rows import ArrayRows, Rows
 from robustpca.parts.starts import trusted_half
 
 # So many rows are looked at, or so many for each component if that is more; wide rows only as
@@ -26,8 +26,6 @@ FEW_ROWS, FEWEST_ROWS = 5, 50
 TURNED = 30.0
 
 ADVICE = "Use PCAAN, which leaves such rows out, or look at these rows first."
-# Rows on disk would have to be read once more.
-IN_MEMORY = (ArrayRows, SparseRows)
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,9 @@ class Capture:
 
 
 def capture(rows: Rows, mean: Array, components: Array) -> Capture | None:
-    """Compare a fitted subspace with a robust one, on a sample of rows that are in memory.
+    """Compare a fitted subspace with a robust one, on a sample of dense rows in memory.
+
+    Rows on disk would have to be read once more, and sparse ones made dense.
 
     Half of the sample with the least outlyingness is trusted: one part of it gives the robust
     subspace, the other one judges both. The fit is captured if it serves these rows markedly
@@ -62,7 +62,7 @@ def capture(rows: Rows, mean: Array, components: Array) -> Capture | None:
     n, c = rows.shape[0], len(components)
     rng = np.random.RandomState(0)
     size = min(n, max(N_ROWS, ROWS_PER_COMPONENT * c), max(100, N_NUMBERS // rows.shape[1]))
-    if size < FEWEST_ROWS or 8 * c > size or c >= rows.shape[1] or not isinstance(rows, IN_MEMORY):
+    if size < FEWEST_ROWS or 8 * c > size or c >= rows.shape[1] or not isinstance(rows, ArrayRows):
         return None
     chosen = np.zeros(n, dtype=bool)
     chosen[rng.choice(n, size, replace=False)] = True

@@ -13,8 +13,8 @@ from robustpca.engine.linalg import Array
 
 __all__ = ["Differences", "Units", "column_units", "spreads", "unit_differences"]
 
-# Standard deviations of a Gaussian per median absolute deviation, and per 5 % to 95 % range.
-PER_MAD, PER_RANGE = 1.4826, 1 / 3.2897
+# Standard deviations of a Gaussian per median absolute deviation, and per 10 % to 90 % range.
+PER_MAD, PER_RANGE = 1.4826, 1 / 2.5631
 # Columns have different units if their spreads differ by more than this factor,
 SPREAD_RATIO = 10.0
 # or their medians by more than this many spreads,
@@ -117,7 +117,7 @@ def unit_differences(X: Array) -> Differences:
     """
     X = X[:: max(1, len(X) // SAMPLED_ROWS)].astype(np.float64)
     X = X[:, np.count_nonzero(~np.isnan(X), axis=0) > 1]
-    low, median, high = np.nanpercentile(X, [5, 50, 95], axis=0)
+    low, median, high = np.nanpercentile(X, [10, 50, 90], axis=0)
     sizes = PER_RANGE * (high - low)
     genuine = sizes > ROUNDING * max(np.abs(high).max(), np.abs(low).max())
     median, sizes = median[genuine], sizes[genuine]
@@ -143,7 +143,7 @@ def spreads(X: Array) -> Array:
     sizes = np.abs(X - median)
     found = PER_MAD * np.nanmedian(sizes, axis=0)
     if not found.all():
-        low, high = np.nanpercentile(X, [5, 95], axis=0)
+        low, high = np.nanpercentile(X, [10, 90], axis=0)
         found = np.where(found > 0, found, PER_RANGE * (high - low))
         found = np.where(found > 0, found, np.nanmean(sizes, axis=0))
     genuine = found > ROUNDING * np.nanmax(np.abs(X), axis=0)

@@ -513,7 +513,8 @@ class _Splitting:
 
     def accelerate(self, wanted: bool, penalty: float) -> None:
         """Accelerate the steps with this penalty from now on, or not for the time being."""
-        self.accelerated = wanted
+        # The steps are remembered in single precision.
+        wanted = self.accelerated = wanted and fits_single_precision(self.X)
         if wanted and self.anderson is None:
             self.anderson = Anderson(self.X.shape)
         if self.anderson is not None and (not wanted or penalty != self.known_penalty):
