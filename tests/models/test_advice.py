@@ -15,7 +15,7 @@ def clean(seed, n=400, d=20):
     return L + 0.1 * rng.normal(size=(n, d)), rng
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_data_without_trouble_are_left_to_plain_pca(seed):
     X, rng = clean(seed)
     for data in (X, X + 0.1 * rng.standard_t(5, size=X.shape)):
@@ -25,7 +25,7 @@ def test_data_without_trouble_are_left_to_plain_pca(seed):
         assert found.estimator.n_components == 3
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_wrong_and_missing_entries_are_for_rpca(seed):
     X, rng = clean(seed)
     X[rng.random(X.shape) < 0.03] += 20
@@ -36,7 +36,7 @@ def test_wrong_and_missing_entries_are_for_rpca(seed):
     assert list(suggest(X).troubles) == ["missing entries", "bad entries"]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_bad_rows_are_for_pcaan(seed):
     X, rng = clean(seed)
     X[:40] = 10 * rng.normal(size=(40, 20))
@@ -46,7 +46,7 @@ def test_bad_rows_are_for_pcaan(seed):
     assert "10.0%" in found.troubles["bad rows"]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_bad_rows_in_a_group_are_called_so(seed):
     X, rng = clean(seed)
     X[:60] = 8 * rng.normal(size=20) + 0.1 * rng.normal(size=(60, 20))
@@ -55,7 +55,7 @@ def test_bad_rows_in_a_group_are_called_so(seed):
     assert isinstance(found.estimator, PCAAN)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_groups_of_rows_with_wrong_entries_are_for_a_graph(seed):
     X, rng = clean(seed)
     X += 10 * rng.normal(size=(4, 20))[rng.integers(0, 4, len(X))]

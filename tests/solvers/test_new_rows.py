@@ -257,6 +257,7 @@ class TestNewton:
         [(L1Norm(0.05), 0.0, 3), (HuberNorm(0.05, 0.2), 0.1, 0)],
         ids=["l1", "huber"],
     )
+    @pytest.mark.slow
     def test_few_rows_are_left_to_the_splitting(
         self, loss, noise, few, shape, missing, monkeypatch
     ):

@@ -38,11 +38,13 @@ class TestRecovery:
             assert not found[wrong == 0].any()
             assert np.all(found[np.abs(wrong) > 1e-4] != 0)
 
+    @pytest.mark.slow
     def test_the_convex_problem_agrees(self):
         for seed in SEEDS:
             X = planted(np.random.default_rng(seed), (500, 400), 5)[0]
             assert find(X, 5)[0].gap < 2e-5
 
+    @pytest.mark.slow
     def test_many_entries_may_be_wrong_or_missing(self):
         for seed in SEEDS:
             rng = np.random.default_rng(seed)
@@ -52,6 +54,7 @@ class TestRecovery:
             assert relative(result.low_rank.dense(), low) < 1e-7
             assert not as_array(result.sparse)[np.isnan(X)].any()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("rank", [4, None])
     @pytest.mark.parametrize("missing", [0.0, 0.2])
     def test_noise_does_as_little_harm_as_can_be(self, missing, rank):
@@ -72,6 +75,7 @@ class TestRecovery:
             assert np.mean(found[there & (wrong == 0)]) < 1e-3
             assert np.all(found[there & (np.abs(wrong) > 1)])
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("noise", [0.0, 0.1])
     @pytest.mark.parametrize("rank", [3, 8])
     def test_a_wrong_rank_is_replaced_by_that_of_the_data(self, rank, noise):

@@ -15,7 +15,7 @@ __all__ = ["Differences", "Units", "column_units", "spreads", "unit_differences"
 
 # Standard deviations of a Gaussian per median absolute deviation, and per 10 % to 90 % range.
 PER_MAD, PER_RANGE = 1.4826, 1 / 2.5631
-# Columns have different units if their spreads differ by more than this factor,
+# Columns have different units if the spreads of most differ by more than this factor,
 SPREAD_RATIO = 10.0
 # or their medians by more than this many spreads,
 MEDIAN_RATIO = 3.0
@@ -128,7 +128,7 @@ def unit_differences(X: Array) -> Differences:
     many = len(sizes) >= MANY_COLUMNS and np.ptp(median) > 0
     if many and np.corrcoef(median[:-1], median[1:])[0, 1] > NEIGHBOUR_CORRELATION:
         return Differences(far=far)
-    least, most = np.percentile(sizes, [5, 95])
+    least, most = np.percentile(sizes, [10, 90])
     apart = float(np.std(median)) > MEDIAN_RATIO * typical
     return Differences(apart, bool(most > SPREAD_RATIO * least), far)
 
