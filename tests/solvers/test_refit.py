@@ -153,14 +153,25 @@ def test_cut_and_threshold_are_those_of_the_gaussian_and_of_theory():
     assert hard_threshold(1.0) == pytest.approx(4 / np.sqrt(3))
 
 
-def test_least_squares_of_a_row_is_that_of_linear_algebra():
+@pytest.mark.parametrize("rank", [3, 60])
+def test_least_squares_of_a_row_is_that_of_linear_algebra(rank):
     rng = np.random.default_rng(0)
-    basis = np.linalg.qr(rng.normal(size=(30, 3)))[0].T
-    rows = RobustRows(np.zeros(30), basis, np.full(3, 10.0), np.ones(30), 1e9)
-    X = 5 * rng.normal(size=(4, 30))
-    X[1, :9] = np.nan
+    basis = np.linalg.qr(rng.normal(size=(120, rank)))[0].T
+    rows = RobustRows(np.zeros(120), basis, np.full(rank, 10.0), np.ones(120), 1e9)
+    X = 5 * rng.normal(size=(4, 120))
+    X[1, :20], X[2, :80] = np.nan, np.nan
     codes = rows.solve(X)[0]
     for x, code in zip(X, codes, strict=True):
         known = ~np.isnan(x)
-        normal = basis[:, known] @ basis[:, known].T + np.eye(3) / 100
-        np.testing.assert_allclose(code, np.linalg.solve(normal, basis[:, known] @ x[known]))
+        normal = basis[:, known] @ basis[:, known].T + np.eye(rank) / 100
+        expected = np.linalg.solve(normal, basis[:, known] @ x[known])
+        np.testing.assert_allclose(code, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("rank", [5, 60])
+def test_wrong_entries_are_found_with_few_and_with_many_directions(rank):
+    X, L, errors, _ = planted(0, 500, 400, rank)
+    found = refit(X, near(L, rank, size=0.05), 0.0, 0.001, center=False)
+    codes, flags = found.solve(X[:100])
+    assert flags[errors[:100]].mean() > 0.95
+    assert relative(found.low_rank(codes), L[:100]) < 0.1

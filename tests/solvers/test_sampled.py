@@ -23,7 +23,11 @@ def find(X, rank=None, **options):
 
 class TestRecovery:
     @pytest.mark.parametrize("rank", [5, None])
-    @pytest.mark.parametrize("shape", [(500, 400), (400, 600), (2000, 40)], ids=str)
+    @pytest.mark.parametrize(
+        "shape",
+        [(500, 400), *(pytest.param(s, marks=pytest.mark.slow) for s in ((400, 600), (2000, 40)))],
+        ids=str,
+    )
     def test_both_parts_are_found(self, shape, rank):
         true = min(5, shape[1] // 10)
         for seed in SEEDS:

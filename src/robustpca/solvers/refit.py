@@ -34,7 +34,7 @@ MOST_LEVERAGE = 0.9
 # Huber's loss is linear from here on, in standard deviations of the noise; its fit is only a start.
 HUBER, HUBER_TOL = 1.345, 1e-3
 # How often the flags of a row may change at most.
-MAX_REJECTIONS = 10
+MAX_REJECTIONS = 5
 # Standard deviations of a Gaussian per median absolute value.
 PER_MEDIAN = 1.4826
 # Entries of which a first estimate of the noise is made.
@@ -103,7 +103,7 @@ class RobustRows:
         for _ in range(MAX_REJECTIONS):
             found = flags[rows]
             used = np.where(found, np.nan, X[rows])
-            fitted = least_squares(used) if few else self._least_squares(used, codes[rows])
+            fitted = least_squares(used) if few else self._least_squares(used)
             changed = self._mark(X[rows], fitted, found)
             codes[rows], flags[rows] = fitted, found
             rows = rows[changed]
@@ -117,29 +117,18 @@ class RobustRows:
         compiled(mark_rows)(X, codes @ self.basis, self.leverages, *numbers, flags, changed)
         return changed
 
-    def _least_squares(self, X: Array, codes: Array) -> Array:
-        """Scores that fit the entries that are not NaN, by conjugate gradients."""
-        ridge, used = self.deviations**-2, ~np.isnan(X)
-        X = np.where(used, X, 0.0)
-
-        def normal(codes: Array) -> Array:
-            return ((codes @ self.basis) * used) @ self.basis.T + ridge * codes
-
-        residual = X @ self.basis.T - normal(codes)
-        direction, square = residual, np.sum(residual**2, axis=1)
-        goal = 1e-20 * np.sum(X**2, axis=1) + TINY
-        for _ in range(2 * len(self.basis) + 10):
-            # A row that has reached its goal stays as it is, whatever the others do.
-            going = square > goal
-            if not going.any():
-                break
-            image = normal(direction)
-            curve = np.sum(direction * image, axis=1)
-            step = np.where(going, square / np.maximum(curve, TINY), 0.0)[:, None]
-            codes, residual = codes + step * direction, residual - step * image
-            following = np.sum(residual**2, axis=1)
-            direction = residual + (following / np.maximum(square, TINY))[:, None] * direction
-            square = following
+    def _least_squares(self, X: Array) -> Array:
+        """Scores that fit the entries that are not NaN, one system of equations for each row."""
+        used, codes = ~np.isnan(X), np.empty((len(X), len(self.basis)))
+        ridge = self.deviations**-2
+        for row, chosen, code in zip(X, used, codes, strict=True):
+            # The normal matrix of all entries is the identity: whichever part of it is smaller.
+            known, other = self.basis[:, chosen], self.basis[:, ~chosen]
+            if known.shape[1] <= other.shape[1]:
+                normal = np.diag(ridge) + known @ known.T
+            else:
+                normal = np.diag(1 + ridge) - other @ other.T
+            code[:] = np.linalg.solve(normal, known @ row[chosen])
         return codes
 
 
