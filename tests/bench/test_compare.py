@@ -36,9 +36,9 @@ def test_files_of_all_kinds_hold_the_same(rng, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", "1,2\n3,red\n", "'red' .* at row 1, column 2: .*a.csv cannot be used"),
-        ("a.csv", "x,y\n1,2\n\n3\n", "columns changed from 2 to 1 at row 2"),
-        ("a.csv", "x,y\n", "not samples in rows"),
+        ("a.csv", "1,2\n3,red\n", "Line 2 of .*a.csv has 'red' in the column 'column 2'"),
+        ("a.csv", "x,y\n1,2\n\n3\n", "Line 4 of .*a.csv has 1 cells and most have 2"),
+        ("a.csv", "x,y\n", "No column of .*a.csv holds numbers"),
         ("a.csv", "1,2\nnan,3\n", "not finite"),
         ("a.txt", "1,2\n", "is none of .npz, .npy, .csv"),
     ],

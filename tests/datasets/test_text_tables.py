@@ -62,7 +62,8 @@ def test_infinity_is_missing(tmp_path):
     [
         ("", "is empty"),
         ("a,b\nx,y\n", "No column of .* holds numbers alone: a, b"),
-        ("1,2\n3,4\n5\n", "Line 3 of .* has 1 cells and most have 2"),
+        ("1,2\n3,4\n\n5\n", "Line 4 of .* has 1 cells and most have 2"),
+        ("x,y\n1,2\n3,red\n4,5\n", "Line 3 of .* has 'red' in the column 'y', which holds numbers"),
     ],
 )
 def test_what_is_no_table_is_refused_with_the_reason(tmp_path, text, words):

@@ -812,31 +812,3 @@ def test_integers_are_decomposed():
     model = rpca().fit(spoiled)
     np.testing.assert_allclose(model.low_rank_, X, atol=0.01)
     assert model.rank_ == 2
-
-
-@pytest.mark.parametrize("n_components", [None, 3, 0.9])
-def test_the_sampled_solver_finds_rank_and_noise(n_components):
-    X, L, S = planted(0, 400, 350, 5, noise=0.1, missing=0.05)
-    model = rpca(n_components, solver="sampled").fit(X)
-    assert model.rank_ == 5
-    assert model.n_components_ == {None: 5, 3: 3}.get(n_components, model.n_components_)
-    assert model.noise_ == pytest.approx(0.1, rel=0.15)
-    assert relative(model.low_rank_, L) < 0.01
-    assert model.converged_
-    assert model.dual_gap_ < 0.02
-    assert model.density_ == pytest.approx(np.mean((np.abs(S) > 0.5)[~np.isnan(X)]), rel=0.05)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_the_sampled_solver_says_when_another_one_takes_over():
-    X, L, _ = planted(0, 300, 200, 60)
-    with pytest.warns(UserWarning, match=r"solver='sampled' found no .*: .* solver='admm' was"):
-        model = rpca(2, solver="sampled", max_iter=50).fit(X)
-    plain = rpca(2, solver="admm", max_iter=50).fit(X)
-    np.testing.assert_allclose(model.low_rank_, plain.low_rank_, atol=1e-8)
-    # A few rows that sampling is bound to miss.
-    X, L, _ = planted(0, 2000, 60, 2, corrupted=0.02)
-    L[:3] += 40 * np.random.default_rng(1).normal(size=60)
-    X[:3] = L[:3]
-    model = rpca(3, solver="sampled").fit(X)
-    assert (model.predict(X[:3]) == -1).all()

@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -18,7 +17,7 @@ from sklearn.decomposition import PCA
 from robustpca.bench.declarations import Table
 from robustpca.datasets import Dataset, corruptions, read
 from robustpca.datasets.files import checked
-from robustpca.engine.linalg import Array
+from robustpca.datasets.tables import read_table
 from robustpca.metrics import reconstruction_error
 from robustpca.models import all_methods
 
@@ -50,7 +49,11 @@ class File:
         if kind not in (".npy", ".csv"):
             raise ValueError(f"{self.path} is none of .npz, .npy, .csv: convert it first.")
         try:
-            X = np.load(self.path, allow_pickle=False) if kind == ".npy" else _table(self.path)
+            X = (
+                np.load(self.path, allow_pickle=False)
+                if kind == ".npy"
+                else read_table(self.path).X
+            )
             arrays = checked({"X": X}, self.image_shape)
         except ValueError as error:
             reason = str(error).partition(";")[0].rstrip(".")  # without advice on NumPy
@@ -188,27 +191,3 @@ def _value(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
-
-
-def _table(path: Path) -> Array:
-    """Numbers separated by commas, with or without a line of names."""
-    with path.open(encoding="utf-8") as file:
-        names = [text for text in file.readline().split(",") if not _is_number(text)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of a table without lines
-        return np.loadtxt(
-            path,
-            delimiter=",",
-            comments=None,
-            skiprows=1 if names else 0,
-            ndmin=2,
-            encoding="utf-8",
-        )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

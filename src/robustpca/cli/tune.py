@@ -13,6 +13,8 @@ def tune_data(data: Path) -> None:
     from robustpca.datasets.tables import read_table
     from robustpca.models.advice import suggest
 
+    if data.is_dir():
+        raise IsADirectoryError(f"{data} is a folder: name a file in it.")
     if not data.is_file():
         raise FileNotFoundError(f"There is no file {data}.")
     kind = data.suffix.lower()

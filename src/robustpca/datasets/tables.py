@@ -57,12 +57,14 @@ def read_table(path: Any) -> Table:
     Raises
     ------
     ValueError
-        If no column holds numbers, or lines have different numbers of cells.
+        If no column holds numbers, lines have different numbers of cells, or a column of numbers
+        has text in some of its cells.
     """
     path = Path(path)
     opened: Any = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-        lines = [line for line in file.read().splitlines() if line.strip()]
+        numbered = [(i, line) for i, line in enumerate(file.read().splitlines(), 1) if line.strip()]
+    places, lines = [i for i, _ in numbered], [line for _, line in numbered]
     separator = _separator(lines[:GUESSED_LINES])
     rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=separator)]
     if not rows:
@@ -72,8 +74,8 @@ def read_table(path: Any) -> Table:
     if len(widths) > 1:
         wrong = next(i for i, row in enumerate(rows) if len(row) != width)
         raise ValueError(
-            f"Line {wrong + 1} of {path} has {len(rows[wrong])} cells and most have {width}: the "
-            f"cells are taken to be separated by {separator!r}."
+            f"Line {places[wrong]} of {path} has {len(rows[wrong])} cells and most have {width}: "
+            f"the cells are taken to be separated by {separator!r}."
         )
     comma = separator != ","
     # Names are no numbers, and a first line of numbers is data.
@@ -81,16 +83,22 @@ def read_table(path: Any) -> Table:
     names = [f"column {i + 1}" for i in range(width)]
     if any(head):
         names = [given or name for given, name in zip(rows[0], names, strict=True)]
-        rows = rows[1:]
+        rows, places = rows[1:], places[1:]
     columns, used, dropped = [], [], []
     for name, cells in zip(names, zip(*rows, strict=True), strict=False):
         numbers = [_number(cell, comma) for cell in cells]
         text = [
-            cell
-            for cell, number in zip(cells, numbers, strict=True)
+            i
+            for i, (cell, number) in enumerate(zip(cells, numbers, strict=True))
             if number is None and cell.lower() not in MISSING
         ]
-        if text or all(number is None for number in numbers):
+        n_numbers = sum(number is not None for number in numbers)
+        if n_numbers and len(text) <= n_numbers and text:
+            raise ValueError(
+                f"Line {places[text[0]]} of {path} has {cells[text[0]]!r} in the column {name!r}, "
+                "which holds numbers otherwise: correct it, or leave the cell empty."
+            )
+        if text or not n_numbers:
             dropped.append(name)
             continue
         used.append(name)

@@ -216,8 +216,28 @@ class LowRankModel(SubspaceModel):
         return max(1, min(int(np.searchsorted(shares, self.n_components) + 1), rank))
 
 
+class Decomposed:
+    """What decompositions share that know the training data in tiles, and which are flagged."""
+
+    flagged: Any
+
+    def tiles(self) -> Iterator[Array]:
+        """Low-rank part of the training data, a tile of rows at a time."""
+        raise NotImplementedError
+
+    @property
+    def low_rank(self) -> Array:
+        """Low-rank part of the training data."""
+        return np.concatenate(list(self.tiles()))
+
+    @property
+    def flags(self) -> Array:
+        """Flagged entries of the training data."""
+        return nonzero(self.flagged)
+
+
 @dataclass(frozen=True)
-class NuclearDecomposition:
+class NuclearDecomposition(Decomposed):
     """Both parts of a decomposition with a nuclear norm: RPCA and RPCAG.
 
     Attributes
@@ -253,16 +273,6 @@ class NuclearDecomposition:
     start: Any
 
     @property
-    def low_rank(self) -> Array:
-        """Low-rank part of the training data."""
-        return np.concatenate(list(self.tiles()))
-
-    @property
-    def flags(self) -> Array:
-        """Flagged entries of the training data."""
-        return nonzero(self.flagged)
-
-    @property
     def n_directions(self) -> int:
         """Number of directions that the low-rank part of a new row can have."""
         return len(self.problem.basis)
@@ -290,7 +300,7 @@ class NuclearDecomposition:
 
 
 @dataclass(frozen=True)
-class RefittedDecomposition:
+class RefittedDecomposition(Decomposed):
     """Both parts of a decomposition whose low-rank part is fitted to the entries without error.
 
     Attributes
@@ -326,16 +336,6 @@ class RefittedDecomposition:
             parts.append(sparse.csr_array(np.where(flags[place], X[place] - low_rank, 0)))
         errors = sparse.csr_array(sparse.vstack(parts, format="csr"))
         return cls(entries, codes, compact(errors), compact(flags), units, start)
-
-    @property
-    def low_rank(self) -> Array:
-        """Low-rank part of the training data."""
-        return np.concatenate(list(self.tiles()))
-
-    @property
-    def flags(self) -> Array:
-        """Flagged entries of the training data."""
-        return nonzero(self.flagged)
 
     @property
     def n_directions(self) -> int:
