@@ -5,15 +5,19 @@ method or part therefore needs no edit here.
 """
 
 import inspect
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import robustpca
-from robustpca import bench, datasets, diagnostics, metrics, papers, parts
+from robustpca import bench, datasets, diagnostics, metrics, papers, parts, plot
 from robustpca.models import all_estimators
 from robustpca.parts import centers, graphs
+from robustpca.tools import files
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `picture`
 
 
 def api_page() -> str:
@@ -22,8 +26,10 @@ def api_page() -> str:
     page = heading("API", "=")
     page += heading("Estimators") + summaries("robustpca", all_estimators())
     page += heading("Around a fit") + summaries("robustpca", others)
-    for module in (parts, centers, graphs, datasets, metrics, diagnostics, bench, papers):
-        page += heading(module.__name__) + f"{inspect.getdoc(module)}\n\n"
+    modules = (plot, files, parts, centers, graphs, datasets, metrics, diagnostics, bench, papers)
+    for module in modules:
+        about = (inspect.getdoc(module) or "").partition("\n\nExamples\n")[0]
+        page += heading(module.__name__) + f"{about}\n\n"
         page += summaries(module.__name__, public(module))
     return page
 
@@ -84,14 +90,41 @@ project = "robustpca"
 author = copyright = "the robustpca developers"
 release = version = robustpca.__version__
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax"]
-extensions += ["myst_parser", "numpydoc"]
-myst_enable_extensions = ["dollarmath"]
-myst_heading_anchors = 3
-autosummary_generate = True
+extensions += ["myst_parser", "numpydoc", "sphinx_design", "sphinx_gallery.gen_gallery", "picture"]
+extensions += ["sphinx-mathjax-offline"]  # formulas without a network
+exclude_patterns = ["build", "templates"]
 templates_path = ["templates"]
 # Methods inherited from scikit-learn point to pages of its documentation.
 suppress_warnings = ["ref.ref", "ref.term"]
+
+myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_inline"]
+myst_heading_anchors = 3
+autosummary_generate = True
 numpydoc_show_class_members = False
-exclude_patterns = ["build", "templates"]
-html_theme = "alabaster"
-html_theme_options = {"description": "Robust PCA behind one scikit-learn API"}
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "within_subsection_order": "picture.place_of_example",
+    "image_scrapers": ("matplotlib",),
+    "abort_on_example_error": True,
+    "thumbnail_size": (600, 300),
+    "write_computation_times": False,
+    "download_all_examples": False,
+    "remove_config_comments": True,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_theme_options = {
+    "logo": {"text": "robustpca"},
+    "header_links_before_dropdown": 6,
+    "show_prev_next": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+# Pages without others beside them need no list of these.
+html_sidebars = {page: [] for page in ("getting_started", "trouble", "command_line", "gallery/*")}
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False

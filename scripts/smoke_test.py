@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-N_TABLES = 34
+N_TABLES = 40
 FIT = """
 from pathlib import Path
 

@@ -14,7 +14,7 @@ from robustpca import models
 
 ROOT = Path(robustpca.__file__).parent
 EXTRAS = {"matplotlib", "jinja2", "dask", "distributed", "zarr", "h5py", "pandas", "typer", "rich"}
-EXTRAS |= {"av", "tifffile", "faiss", "numba", "psutil", "cvxpy"}
+EXTRAS |= {"openpyxl", "pyarrow", "PIL", "av", "tifffile", "faiss", "numba", "psutil", "cvxpy"}
 # From the ground up: a module may import from its own level and from those below.
 LEVELS = [
     {"engine"},
@@ -23,7 +23,7 @@ LEVELS = [
     {"metrics", "diagnostics", "datasets"},
     {"models"},
     {"__init__"},
-    {"tools"},
+    {"tools", "plot"},
     {"bench"},
     {"papers"},
     {"cli"},
@@ -135,8 +135,9 @@ def test_help_loads_no_estimators():
     assert not loaded & {"numpy", "sklearn", "robustpca.models", "robustpca.bench"}
 
 
-def test_public_names_are_those_of_the_models():
-    assert set(robustpca.__all__) == {*models.__all__, "as_dask"}
+def test_public_names_are_those_of_the_models_and_the_jobs():
+    assert set(robustpca.__all__) == {*models.__all__, *robustpca.FUNCTIONS}
+    assert all(callable(getattr(robustpca, name)) for name in robustpca.FUNCTIONS)
     assert all(getattr(robustpca, name) is getattr(models, name) for name in models.__all__)
     assert set(robustpca.__all__) <= set(dir(robustpca))
     with pytest.raises(AttributeError, match="no attribute 'NoPCA'"):

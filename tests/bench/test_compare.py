@@ -1,64 +1,136 @@
+import json
+import re
+
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 from sklearn.decomposition import NMF, PCA
 
 from robustpca import PCAOM
-from robustpca.bench.compare import File, comparison, find_corruption, find_method
-from robustpca.bench.runner import Outcome, _prepare
-from robustpca.bench.trial import measure, spoil
+from robustpca.bench.compare import (
+    _usable,
+    compare,
+    find_corruption,
+    find_method,
+    plant_cells,
+    plant_rows,
+    trimmed_error,
+)
 from robustpca.datasets import occlude_blocks
 from robustpca.models import all_methods
 
 
-@pytest.fixture
-def images(rng, tmp_path):
-    path = tmp_path / "images.npz"
-    np.savez(path, X=rng.integers(0, 255, (30, 12), dtype=np.uint8), shape=(3, 4), y=np.arange(30))
-    return path
+def table(seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(300, 3)) @ rng.normal(size=(3, 12)) + 0.1 * rng.normal(size=(300, 12))
 
 
-def test_files_of_all_kinds_hold_the_same(rng, tmp_path):
-    X = rng.normal(size=(5, 6))
-    np.savez(tmp_path / "a.npz", X=X, y=np.arange(5), shape=[2, 3])
-    np.save(tmp_path / "b.npy", X)
-    np.save(tmp_path / "c.npy", X.reshape(5, 2, 3))
-    np.savetxt(tmp_path / "d.csv", X, delimiter=",", fmt="%.17g")
-    text = (tmp_path / "d.csv").read_text()
-    (tmp_path / "e.csv").write_text("one,two,three,four,five,six\n" + text + "\n")
-    shapes = {"a.npz": (2, 3), "b.npy": None, "c.npy": (2, 3), "d.csv": None, "e.csv": None}
-    for name, shape in shapes.items():
-        data = File(tmp_path / name)()
-        np.testing.assert_array_equal(data.X, X)
-        assert data.image_shape == shape
-    assert File(tmp_path / "b.npy", (3, 2))().image_shape == (3, 2)
+@pytest.mark.parametrize("seed", range(2))
+def test_one_cell_of_the_users_own_does_not_make_pca_best(seed):
+    X = table(seed)
+    X[17, 4] = 999
+    found = compare(X, seeds=2)
+    assert found.best("bad rows")[0] == "PCAAN"
+    assert found.best("wrong cells")[0] == "RPCA"
+    assert found.best("missing cells")[0] == "RPCA"
+    assert found.shares["PCAAN"]["bad rows"] < 0.5
+    assert found.shares["RPCA"]["wrong cells"] < 0.2
+    assert found.shares["PCA"] == dict.fromkeys(found.troubles, 1.0)
+    assert re.match(
+        r"On your data PCAAN is best with bad rows \(.* % of PCA's error\); ", found.verdict
+    )
+    assert found.n_components == 3
+    assert "published" not in str(found)
+    json.dumps(found.to_dict(), allow_nan=False)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.csv", "1,2\n3,red\n", "Line 2 of .*a.csv has 'red' in the column 'column 2'"),
-        ("a.csv", "x,y\n1,2\n\n3\n", "Line 4 of .*a.csv has 1 cells and most have 2"),
-        ("a.csv", "x,y\n", "No column of .*a.csv holds numbers"),
-        ("a.csv", "1,2\nnan,3\n", "not finite"),
-        ("a.txt", "1,2\n", "is none of .npz, .npy, .csv"),
-    ],
-)
-def test_files_that_do_not_do_are_described(tmp_path, name, content, message):
-    path = tmp_path / name
-    path.write_text(content)
-    with pytest.raises(ValueError, match=message):
-        File(path)()
+def test_components_are_clipped_and_image_methods_left_out():
+    found = compare(load_iris().data, ["PCAOM", "GLRAM"], n_components=10, seeds=1)
+    assert found.n_components == 3
+    assert "10 components are more than the data allow: 3 were used." in found.remarks
+    assert {one.method for one in found.trials} == {"PCA", "PCAOM"}
+    assert not any(one.failure for one in found.trials)
+    assert "Left out GLRAM: it is for images" in str(found)
 
 
-def test_missing_files_and_wrong_shapes_are_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="There is no file"):
-        File(tmp_path / "nothing.npy")()
-    np.save(tmp_path / "a.npy", np.ones((3, 5)))
-    with pytest.raises(ValueError, match="X has 5 features, but its images are 2x3"):
-        File(tmp_path / "a.npy", (2, 3))()
-    np.savez(tmp_path / "b.npz", Y=np.ones((3, 5)))
-    with pytest.raises(ValueError, match="it has no array X"):
-        File(tmp_path / "b.npz")()
+def test_all_means_every_method_that_applies():
+    kinds, left_out = _usable(["all"], None)
+    assert set(left_out) == {"GLRAM", "R2DPCA", "ReweightedBilinear"}
+    assert set(kinds) == {"PCA", *all_methods()} - set(left_out)
+
+
+def test_missing_cells_of_the_user_are_allowed_and_do_not_count():
+    X = table(3)
+    X[np.random.default_rng(0).random(X.shape) < 0.05] = np.nan
+    found = compare(X, ["PCAAN", "RPCA"], seeds=1)
+    assert not any(one.failure for one in found.trials)
+    assert "filled by RPCA first and do not count" in str(found)
+
+
+def test_columns_of_different_units_are_scaled():
+    X = table(4)
+    found = compare(X * np.logspace(0, 5, 12), ["RPCA"], seeds=1)
+    assert found.shares["RPCA"]["wrong cells"] < 0.2
+    assert "brought to one scale" in str(found)
+
+
+def test_images_and_corruptions_of_them():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(40, 12))
+    found = compare(
+        X, ["GLRAM"], corrupt=["occlude_blocks:area=0.3"], image_shape=(3, 4), n_components=4,
+        seeds=1,
+    )  # fmt: skip
+    assert list(found.troubles) == ["occlude_blocks:area=0.3"]
+    assert {one.method for one in found.trials} == {"PCA", "GLRAM"}
+    assert all(one.error > 0 for one in found.trials)
+    with pytest.raises(ValueError, match="occlude_blocks needs images"):
+        compare(X, ["PCA"], corrupt=["occlude_blocks"])
+    with pytest.raises(ValueError, match="has 12 columns, but images of 2 x 3 have 6 pixels"):
+        compare(X, ["PCA"], image_shape=(2, 3))
+
+
+def test_methods_that_fail_are_told_and_others_go_on(monkeypatch):
+    def broken(self, X, y=None):
+        raise ValueError("not today")
+
+    monkeypatch.setattr(PCAOM, "fit", broken)
+    found = compare(table(5), ["PCAOM"], seeds=1)
+    assert not found.failed
+    assert "- PCAOM failed: not today" in str(found)
+    assert np.isnan(found.shares["PCAOM"]["bad rows"])
+    monkeypatch.setattr(PCA, "fit", broken)
+    found = compare(table(5), ["PCAOM"], seeds=1)
+    assert found.failed
+    assert found.verdict == "Every fit failed: not today"
+
+
+def test_what_is_planted_is_far_off_and_known():
+    X, rng = table(6), np.random.default_rng(0)
+    spoiled = plant_rows(X, rng)
+    changed = (spoiled != X).any(axis=1)
+    assert changed.sum() == 30
+    away = np.linalg.norm(spoiled[changed] - np.median(X, axis=0), axis=1)
+    assert away.min() > 4 * np.median(np.linalg.norm(X - np.median(X, axis=0), axis=1))
+    seen = np.ones_like(X, dtype=bool)
+    seen[:, 0] = False
+    spoiled, mask = plant_cells(X, seen, rng)
+    np.testing.assert_array_equal(spoiled != X, mask)
+    assert 0.03 < mask.mean() < 0.07
+    assert not mask[:, 0].any()
+
+
+def test_the_largest_errors_do_not_count():
+    errors = np.ones((10, 10))
+    errors[:1] = 1e6
+    assert trimmed_error(errors, np.ones((10, 10), dtype=bool)) == 1
+    assert np.isnan(trimmed_error(errors, np.zeros((10, 10), dtype=bool)))
+
+
+def test_progress_counts_all_fits():
+    seen = []
+    compare(table(7), ["PCAOM"], seeds=2, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(i + 1, 12) for i in range(12)]
 
 
 def test_methods_are_found_by_name_or_place():
@@ -81,7 +153,6 @@ def test_corruptions_are_read_from_text():
     found = find_corruption("occlude_blocks:area=0.5,fill=noise,samples=1")
     assert found.func is occlude_blocks
     assert found.keywords == {"area": 0.5, "fill": "noise", "samples": 1}
-    assert find_corruption("none") is None
     for text, message in {
         "blur": "No corruption is called 'blur'",
         "drop_pixels:half": "should read name=value",
@@ -89,43 +160,3 @@ def test_corruptions_are_read_from_text():
     }.items():
         with pytest.raises(ValueError, match=message):
             find_corruption(text)
-
-
-def test_a_comparison_is_a_table_like_any_other(images, tmp_path):
-    table = comparison(
-        File(images),
-        ["PCA", "GLRAM", "sklearn.decomposition:NMF"],
-        ["none", "occlude_blocks:area=0.3"],
-        [4, 6],
-        seeds=2,
-    )
-    assert len(table.cells()) == 3 * 2 * 2 * 2
-    glram = [cell for cell in table.cells() if cell.method == "GLRAM"]
-    assert {cell.variant.estimator.n_components for cell in glram} == {(2, 2), (2, 3)}
-    one = comparison(File(images), ["PCA", "GLRAM"], ["occlude_blocks"], [4], seeds=1)
-    for job in _prepare([one], "default", Outcome()):
-        result = measure(job.task.cell, spoil(job.task.cell))
-        assert result["scores"]["reconstruction_error"] > 0
-        assert str(tmp_path) not in str([job.row, result])
-
-
-def test_the_same_data_elsewhere_are_the_same_experiment(images):
-    moved = images.with_name("elsewhere") / images.name
-    moved.parent.mkdir()
-    moved.write_bytes(images.read_bytes())
-    first, second = (
-        [job.row["key"] for job in _prepare([comparison(File(path), ["PCA"])], "quick", Outcome())]
-        for path in (images, moved)
-    )
-    assert first == second
-
-
-def test_all_means_pca_and_every_method(images):
-    methods = comparison(File(images), ["all"]).methods
-    assert list(methods) == ["PCA", *all_methods()]
-
-
-def test_corruptions_of_images_need_images(rng, tmp_path):
-    np.save(tmp_path / "a.npy", rng.normal(size=(8, 6)))
-    with pytest.raises(ValueError, match="occlude_blocks needs images"):
-        comparison(File(tmp_path / "a.npy"), ["PCA"], ["occlude_blocks"])

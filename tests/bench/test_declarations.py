@@ -169,6 +169,24 @@ def test_another_number_of_seeds_keeps_the_cells_and_what_is_not_drawn():
     assert [cell.identity() for cell in table.repeated(2).cells("quick")] == [
         cell.identity() for cell in table.cells("default")
     ]
-    fixed = small_table(seeds=1)
+    fixed = small_table(seeds=1, deterministic=True)
     assert fixed.repeated(5) is fixed
-    assert not fixed.is_drawn
+
+
+def test_a_piece_has_some_cells_of_the_whole_with_their_identity():
+    clouds = {"cloud": Cloud(), "other": Cloud(seed=1)}
+    table = small_table(
+        {"PCA": PCA(), "EPCA": EPCA()}, datasets=clouds, corruption={"raw": None, "bad": None}
+    )
+    piece = table.piece(datasets=["other"], methods=["EPCA"], corruptions=["bad"])
+    assert [cell.identity() for cell in piece.cells()] == [
+        cell.identity()
+        for cell in table.cells()
+        if (cell.dataset, cell.method, cell.corruption) == ("other", "EPCA", "bad")
+    ]
+    assert len(piece.cells()) == 4
+    assert list(piece.sources()) == ["other"]
+    with pytest.raises(ValueError, match="small has no method 'LDA' at the default level: choose"):
+        table.piece(methods=["LDA"])
+    with pytest.raises(ValueError, match=r"small has no corruption 'x'.* none: leave the option"):
+        small_table().piece(corruptions=["x"])

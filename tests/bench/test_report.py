@@ -9,6 +9,7 @@ from sklearn.decomposition import PCA
 from staged import published, stage
 
 from robustpca.bench import (
+    Claim,
     Outcome,
     Table,
     build_report,
@@ -84,10 +85,84 @@ def test_a_page_needs_nothing_but_itself(page):
 
 
 def test_a_page_says_what_was_run_and_where(page):
-    assert "1400 fits, 2026-01-02, level default" in page.text
+    assert "1400 fits, level default" in page.text
+    assert "2026-01-02" in page.text
     assert "Linux, A processor, 2 cores, 4.0 GiB" in page.text
     assert "python 3, numpy 2" in page.text
     assert "7 further rows of these tables belong to other levels" in page.text
+
+
+def crowded(level="default"):
+    """A report with more methods than columns that one can overlook."""
+    names = ["PCA", *(f"M{i}" for i in range(8)), "Ours"]
+    table = small_table(
+        {name: PCA() for name in names},
+        vary={"n_components": [1, 2]},
+        x="n_components",
+        claims=[Claim(text="Ours is best.", method="Ours")],
+        corruption=None,
+        seeds=3,  # that agree: nothing is random
+    )
+    base = {
+        "role": "only", "chosen_by": "", "tuned": {}, "seconds": 1.0, "error": None,
+        "converged": True, "memory_start": 0, "memory_peak": 0, "versions": {}, "table": "small",
+        "dataset": "cloud", "shown": {},
+    }  # fmt: skip
+    rows = [
+        base
+        | {
+            "key": str(i),
+            "method": cell.method,
+            "corruption": cell.corruption,
+            "settings": dict(cell.settings),
+            "seed": cell.seed,
+            "scores": {"reconstruction_error": 1e6 * (names.index(cell.method) % 9 + 1)},
+        }
+        for i, cell in enumerate(table.cells(level))
+    ]
+    return build_report([table], Outcome(rows=rows, missing_data={}, level=level))
+
+
+def test_in_a_crowd_the_own_method_and_the_best_rival_come_first():
+    block = crowded().sections[0].blocks[0]
+    assert list(block.ordered_columns)[:3] == ["Ours", "PCA", "M0"]
+    line = block.lines[0]
+    assert block.heat(line, "PCA") == block.heat(line, "Ours") == 0
+    assert block.heat(line, "M7") == 1
+    assert block.share(line, "M1") == 3
+
+
+def test_large_errors_are_shown_as_shares_of_that_of_pca():
+    text = render_page(crowded())
+    assert re.search(r'title="3e6">3&nbsp;%|title="3e6">300&nbsp;%', text)
+
+
+def test_a_chart_has_no_more_lines_than_can_be_told_apart():
+    figure = crowded().sections[0].blocks[0].chart
+    labels = [line.label for line in figure.legend]
+    assert len(labels) == 7
+    assert {"Ours", "PCA", "M0"} <= set(labels)
+    assert figure.note.startswith("7 of 10 methods")
+
+
+def test_the_quick_level_counts_no_verdicts():
+    assert '<p class="counts">' in render_page(crowded())
+    quick = render_page(crowded("quick"))
+    assert '<p class="counts">' not in quick
+    assert "too little for verdicts" in quick
+
+
+def test_the_quick_level_gives_no_verdict_anywhere():
+    default, quick = crowded(), crowded("quick")
+    assert "**depends**" in render_markdown(default)["summary.md"]
+    texts = [
+        *render_markdown(quick).values(),
+        render_terminal(quick),
+        Page(render_page(quick)).text,
+    ]
+    assert all("Ours is best." in text for text in texts[:1] + texts[2:])
+    assert not any(verdict in text for text in texts for verdict in ("hold", "depends", "judged."))
+    assert not quick.judged
 
 
 def test_texts_are_escaped(text, page):
@@ -103,7 +178,7 @@ def test_a_page_has_a_summary_of_each_table(page):
 
 
 def test_a_page_has_verdicts_on_claims(page):
-    assert "What the papers claim 1 depends 2 does not hold 1 not run" in page.text
+    assert "run again 1 depends 2 does not hold 1 not run 1400 fits" in page.text
     assert re.search(r"EPCA is best\..{,99} depends", page.text)
     assert re.search(r"PCA beats the others on faces\..{,99} does not hold", page.text)
     assert re.search(r"PCA is best on what is gone\..{,99} not run", page.text)
@@ -125,8 +200,9 @@ def test_a_page_names_failures_and_what_lacks_with_what_to_do(text):
 
 
 def test_a_page_shows_pictures_curves_and_points(page):
-    # Two data sets, two corruptions, three methods of which one has a default; two tables.
-    assert page.tags.count("img") == 2 * 2 * 4 * 2
+    # Two data sets, two corruptions, three methods of which one has a default; two tables, of
+    # each of which one place is shown on top.
+    assert page.tags.count("img") == 2 * 2 * 4 * 2 + 2 * 4
     titles = ["restored faces: faces, raw, n_components=3", "loss: digits, wrong, n_components=3"]
     assert all(title in page.text for title in titles)
 
@@ -182,7 +258,7 @@ def test_a_summary_has_a_line_for_each_table_and_each_claim(monkeypatch):
     lines = {" ".join(line.split()) for line in text.splitlines() if "|" in line}
     start = "| `staged` | Staged: error & time in 100 % of all_cases |"
     assert f"{start} 400 of 600 | 10 | 4 | 12 of 24 | gone |" in lines
-    claim = "| `staged` | PCA is best on what is gone. | **not run** | - |"
+    claim = "| `staged` | PCA is best on what is gone. | better; error | **not run** | - | - |"
     assert any(line.startswith(claim) for line in lines)
     assert len(lines) == 2 + 2 + 2 + 4  # two heads and rules, two tables, four claims
 

@@ -186,13 +186,15 @@ def test_the_first_seed_shows_its_curves():
 
 
 def test_of_several_fits_the_shortest_counts(monkeypatch):
-    clock = SimpleNamespace(perf_counter=lambda: Timed.now, process_time=lambda: Timed.now)
+    # Other work on the machine doubles the time that passes.
+    clock = SimpleNamespace(perf_counter=lambda: 2 * Timed.now, process_time=lambda: Timed.now)
     monkeypatch.setattr(trial, "time", clock)
     monkeypatch.setattr(Timed, "left", [2.0, 1.0, 3.0])
     cell = small_table({"timed": Timed()}, score=fit_seconds, repeats=3).cells()[0]
     result = measure(cell, spoil(cell))
     assert not Timed.left
-    assert result["scores"]["fit_seconds"] == result["seconds"] == result["cpu_seconds"] == 1.0
+    assert result["scores"]["fit_seconds"] == result["cpu_seconds"] == 1.0
+    assert result["seconds"] == 2.0
 
 
 def nothing(model, X_clean, X_corrupt):

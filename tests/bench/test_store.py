@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 from makeshift import write_rows
@@ -70,6 +71,19 @@ def test_numbers_that_are_not_finite_are_refused(path):
             store.append({"key": "a", "score": float("nan")})
         store.append({"key": "b"})
     assert [row["key"] for row in read_rows(path)] == ["b"]
+
+
+def test_a_full_disk_leaves_whole_rows_only(path, monkeypatch):
+    write = os.write
+    with Store(path) as store:
+        store.append({"key": "a"})
+        with monkeypatch.context() as patched:
+            patched.setattr("os.write", lambda file, line: write(file, line[:5]))
+            with pytest.raises(OSError, match="is the disk full"):
+                store.append({"key": "b"})
+        store.append({"key": "c"})
+        assert list(store.rows) == ["a", "c"]
+    assert [row["key"] for row in read_rows(path)] == ["a", "c"]
 
 
 def test_a_killed_writer_leaves_whole_rows_only(path, start):

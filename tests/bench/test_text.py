@@ -12,6 +12,7 @@ from robustpca.bench import (
     best_of,
     build_report,
     render_markdown,
+    render_page,
     render_terminal,
     summarise,
 )
@@ -236,6 +237,14 @@ def test_every_score_has_a_block_and_only_the_first_is_compared(published):
     assert "## first" in text
     assert "## second" in text
     assert text.count("published |") == 1
+
+
+def test_a_table_without_claims_says_why_in_text_and_page():
+    table = small_table(unclaimed="Nobody has said anything.")
+    assert "- No claims: Nobody has said anything." in markdown_of(table, [row()])
+    assert "No claims: Nobody has said anything." in render_page(report_of(table, [row()]))
+    with pytest.raises(ValueError, match="small has claims, and says why it has none"):
+        small_table(unclaimed="None.", claims=[Claim(text="Best.", method="PCA")])
 
 
 def test_columns_are_lined_up():

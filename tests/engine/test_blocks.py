@@ -114,6 +114,17 @@ PRECISIONS = [pytest.param(DOUBLE, 1e-14, id="float64"), pytest.param(SINGLE, 5e
 
 @pytest.mark.usefixtures("_tiles")
 class TestBlocks:
+    @pytest.mark.parametrize("kind", [DenseBlock, NearBlock])
+    @pytest.mark.parametrize("far", [1.0, 1e6])
+    def test_rough_sums_are_good_to_single_precision_however_far_the_centre(self, kind, far, rng):
+        X, weights = rng.normal(size=(60, 7)) + far, rng.random(60)
+        total, gram = kind(X, np.full(7, far), DOUBLE).rough_gram(weights)
+        Z = X - far
+        np.testing.assert_allclose(total, weights @ Z, atol=1e-5)
+        np.testing.assert_allclose(gram, (weights[:, None] * Z).T @ Z, atol=1e-5)
+        assert np.abs(gram - (weights[:, None] * Z).T @ Z).max() > 1e-12
+        assert not np.isfinite(kind(1e30 * X, np.zeros(7), DOUBLE).rough_gram(weights)[1]).all()
+
     @pytest.mark.parametrize(("dtype", "tolerance"), PRECISIONS)
     @pytest.mark.parametrize("kind", KINDS)
     def test_a_block_agrees_with_the_centred_array(self, kind, dtype, tolerance, rng):

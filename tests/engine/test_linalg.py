@@ -1,7 +1,13 @@
 import numpy as np
 import pytest
 
-from robustpca.engine.linalg import flip_signs, orthonormal, principal_axes, square_norms
+from robustpca.engine.linalg import (
+    column_percentiles,
+    flip_signs,
+    orthonormal,
+    principal_axes,
+    square_norms,
+)
 
 DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
@@ -182,3 +188,13 @@ def test_columns_that_vanish_are_replaced_outside_of_the_given_span(columns, tak
     Q = orthonormal(A, against=axes[:, taken])
     np.testing.assert_allclose(Q.T @ Q, np.eye(A.shape[1]), atol=1e-14)
     np.testing.assert_allclose(axes[:, taken].T @ Q, 0.0, atol=1e-14)
+
+
+def test_percentiles_of_columns_are_those_of_numpy_without_missing_entries(rng):
+    A = rng.normal(size=(57, 6))
+    A[rng.random(A.shape) < 0.2] = np.nan
+    A[3, 4], A[:, 5] = 1.0, np.nan
+    found = column_percentiles(A, [10, 50, 90])
+    expected = np.nanpercentile(A[:, :5], [10, 50, 90], axis=0)
+    np.testing.assert_allclose(found[:, :5], expected, rtol=1e-12)
+    assert np.isnan(found[:, 5]).all()

@@ -6,8 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 from threadpoolctl import OpenBLASController, threadpool_info, threadpool_limits
 
+from robustpca import Reweighted
 from robustpca.engine.threads import OneBlasThread, ThreadPool, compiled, in_order, one_blas_thread
 from robustpca.solvers.altproj import accept
 
@@ -25,7 +27,7 @@ def two_blas_threads():
         before = blas_threads()
         yield
         assert blas_threads() == before
-    assert one_blas_thread.depth == 0
+    assert not one_blas_thread.holders
 
 
 @pytest.mark.usefixtures("two_blas_threads")
@@ -126,15 +128,47 @@ class TestThreadPool:
 class TestOneBlasThread:
     def test_remembers_what_was_allowed(self):
         limit = OneBlasThread()
-        with threadpool_limits(3, user_api="blas"), limit, limit:
+        with threadpool_limits(3, user_api="blas"), limit(), limit():
             assert limit.allowed == 3
-            assert limit.depth == 2
-        assert limit.depth == 0
+            assert len(limit.holders) == 1
+        assert not limit.holders
+
+    def test_what_an_interrupt_left_open_inside_is_closed_with_the_outermost(
+        self, two_blas_threads
+    ):
+        def suspended():
+            with one_blas_thread():
+                yield
+
+        with one_blas_thread():
+            kept = suspended()  # as the frames of an interrupt are kept by its traceback
+            next(kept)
+        assert set(blas_threads()) == {2}
+        kept.close()
+        assert set(blas_threads()) == {2}
+
+    @pytest.mark.parametrize("at", ["acquire", "release"])
+    def test_an_interrupt_on_the_way_leaves_no_limit(self, at, two_blas_threads, monkeypatch):
+        limit, found = OneBlasThread(), []
+        genuine = getattr(limit, at)
+
+        def interrupted(thread):
+            monkeypatch.setattr(limit, at, genuine)
+            if at == "acquire":
+                genuine(thread)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(limit, at, interrupted)
+        with pytest.raises(KeyboardInterrupt), limit():
+            found.append(blas_threads())
+        assert not limit.holders
+        assert set(blas_threads()) == {2}
+        assert found == ([] if at == "acquire" else [[1] * len(blas_threads())])
 
     def test_many_at_once(self, two_blas_threads):
         def work(_):
             for _ in range(20):
-                with one_blas_thread:
+                with one_blas_thread():
                     assert set(blas_threads()) == {1}
             return True
 
@@ -155,7 +189,7 @@ class TestFitsInSeveralThreads:
             nobody_holds_blas()
             yield
             nobody_holds_blas()
-        assert one_blas_thread.depth == 0
+        assert not one_blas_thread.holders
 
     @pytest.fixture
     def other(self):
@@ -164,7 +198,7 @@ class TestFitsInSeveralThreads:
 
     @staticmethod
     def fit():
-        with one_blas_thread:
+        with one_blas_thread():
             return set(blas_threads())
 
     def test_one_in_another_thread(self, other):
@@ -185,16 +219,23 @@ class TestFitsInSeveralThreads:
         entered, leave = threading.Event(), threading.Event()
 
         def early():
-            with one_blas_thread:
+            with one_blas_thread():
                 entered.set()
                 leave.wait(120)
 
         first = other.submit(early)
         entered.wait(120)
-        with one_blas_thread:
+        with one_blas_thread():
             leave.set()
             first.result()
             assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {2}
+
+    def test_wrapped_estimators_that_limit_blas_themselves(self):
+        X = np.random.default_rng(0).normal(size=(60, 4))
+        with ThreadPoolExecutor(8) as pool:
+            fits = [pool.submit(Reweighted(KMeans(2, n_init=2)).fit, X) for _ in range(16)]
+        assert all(fit.result().converged_ for fit in fits)
         assert set(blas_threads()) == {2}
 
 

@@ -8,18 +8,21 @@ from pathlib import Path
 import pytest
 
 import robustpca
+from robustpca import datasets, diagnostics, metrics, parts, plot
 from robustpca.models import all_estimators
 
 ESTIMATORS = all_estimators()
 SOURCE = Path(robustpca.__file__).parent
 every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
+MODULES = [robustpca, plot, parts, datasets, metrics, diagnostics]
 
 
 def section(kind, title):
     """Entries of a section of a docstring: the type and the description of each name."""
     lines = inspect.getdoc(kind).splitlines()
-    at = next((i for i, line in enumerate(lines) if line == title), len(lines))
-    entries, names = {}, ()
+    if title not in lines:
+        return {}
+    at, entries, names = lines.index(title), {}, ()
     for line, below in zip(lines[at + 2 :], [*lines[at + 3 :], ""], strict=True):
         if below and set(below) == {"-"}:
             break
@@ -52,6 +55,22 @@ def test_every_parameter_is_documented_with_its_true_default(name):
             assert ast.literal_eval(default) == true[parameter], parameter
 
 
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_functions_and_methods_document_their_parameters(module):
+    public = [getattr(module, name) for name in module.__all__]
+    functions = [value for value in public if inspect.isfunction(value)]
+    for kind in filter(inspect.isclass, public):
+        for name, value in inspect.getmembers(kind):
+            if not name.startswith("_") and (inspect.isfunction(value) or inspect.ismethod(value)):
+                functions.append(value)
+    ours = [each for each in functions if each.__module__.startswith("robustpca")]
+    assert ours
+    for function in ours:
+        true = [name for name in defaults(function) if name != "self"]
+        documented = [name.lstrip("*") for name in section(function, "Parameters")]
+        assert documented == true, function.__qualname__
+
+
 @every_estimator
 def test_every_attribute_has_a_type_and_a_description(name):
     attributes = section(ESTIMATORS[name], "Attributes")
@@ -75,7 +94,7 @@ ENTRIES = "FRPCAG RPCA RPCAG"
 IMAGES = "GLRAM R2DPCA ReweightedBilinear"
 
 VARIANCES = {
-    "AngularEmbedding": "is robust by itself",
+    "AngularEmbedding EMAngularEmbedding": "is robust by itself",
     DIRECTIONS: "is about a centre that is held",
     ENTRIES: "belongs to the low-rank part",
     "GLPCA MMF RGLPCA": "has no weights",
@@ -85,18 +104,20 @@ VARIANCES = {
 OWN_DESCRIPTIONS = {
     "beta": {"RGLPCA": "scales the rows first"},
     "callback": {
-        DIRECTIONS: "tells which component is at work",
+        f"EMAngularEmbedding {DIRECTIONS}": "tells which component is at work",
         f"GNMF {ENTRIES}": "has no weights of samples",
         "RGLPCA": "tells which phase is at work",
         "Reweighted": "is called after fits, not passes",
     },
     "center": {
-        "AngularEmbedding": "may be a point, and matters more",
+        "AngularEmbedding AngularTrimmer EMAngularEmbedding": "may be a point, and matters more",
         "GLRAM": "knows the two of its paper only",
         "GrassmannAverage": "may follow the trimming",
         "RPCA RPCAG": "is optional",
         "ReweightedBilinear ReweightedPCA": "may be fitted along",
     },
+    "estimator": {"AngularTrimmer": "may be anything, or nothing"},
+    "estimator_": {"AngularTrimmer": "knows no weights"},
     "gamma": {"EPCA": "is an exponent", "PCAAN": "is a regulariser"},
     "init": {
         "GLRAM": "is a start of two sides",
@@ -106,6 +127,7 @@ OWN_DESCRIPTIONS = {
         "Reweighted": "is a set of samples, whatever the estimator",
     },
     "loss": {"FRPCAG": "is that of entries", "R1PCA": "is the rho of the paper"},
+    "max_angle": {"AngularTrimmer": "always trims"},
     "max_iter": {GREEDY: "holds for each component", "Reweighted": "counts fits"},
     "n_components": {
         "EPCA PCAAN PCAOM R1PCA ReweightedPCA": "may be a share of the variance",
@@ -117,6 +139,8 @@ OWN_DESCRIPTIONS = {
     "n_init": {"NCut": "counts starts of k-means"},
     "random_state": {
         "AngularEmbedding": "draws a subspace and anchors",
+        "AngularTrimmer": "draws anchors alone",
+        "EMAngularEmbedding": "draws directions and anchors",
         "EMPCA": "draws directions",
         "GNMF": "draws a basis and codes",
         "L1PCA LpPCA RSPCA": "draws samples",
@@ -136,7 +160,7 @@ OWN_DESCRIPTIONS = {
     },
     "standardize": {"FRPCAG": "is undone", "RVFLClassifier": "is not undone"},
     "tol": {
-        "EMPCA": "is an angle of the subspace",
+        "EMAngularEmbedding EMPCA": "is an angle of the subspace",
         GREEDY: "is an angle of directions",
         "FRPCAG": "is a length of steps",
         "RPCA RPCAG": "is about constraints and the gap",
@@ -145,7 +169,7 @@ OWN_DESCRIPTIONS = {
     },
     "verbose": {"AngularEmbedding": "makes no passes", "Reweighted": "makes fits"},
     "components_": {
-        "AngularEmbedding": "are ordered by cosines",
+        "AngularEmbedding EMAngularEmbedding": "are ordered by cosines",
         "EMPCA": "have no weights",
         ENTRIES: "belong to the low-rank part",
         "GLPCA RGLPCA": "belong to the loadings",
@@ -184,6 +208,7 @@ OWN_DESCRIPTIONS = {
     },
     "objective_": {
         "AngularEmbedding": "is one number",
+        "EMAngularEmbedding": "rises",
         "EMPCA": "rises",
         "GLPCA MMF": "is one number",
         "GNMF": "depends on the scale",
@@ -231,3 +256,10 @@ def test_docstrings_are_literal():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             text = ast.get_docstring(node) if isinstance(node, documented) else None
             assert "%(" not in (text or ""), f"{path}: {getattr(node, 'name', 'module')}"
+
+
+@every_estimator
+def test_type_checkers_know_every_documented_attribute(name):
+    kind = ESTIMATORS[name]
+    known = {one for each in kind.__mro__ for one in getattr(each, "__annotations__", {})}
+    assert set(section(kind, "Attributes")) <= known | set(dir(kind))

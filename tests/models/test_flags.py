@@ -3,13 +3,22 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.decomposition import PCA
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import StandardScaler
 
-from robustpca import EPCA, GLRAM, L1PCA, PCAAN, AngularEmbedding
+from robustpca import EPCA, FRPCAG, GLRAM, L1PCA, PCAAN, AngularEmbedding
 from robustpca.datasets.synthetic import planted_subspace
 from robustpca.models.base import FLAG_ROWS
-from robustpca.models.flags import Scatter, cutoff_of, robust_scatter
+from robustpca.models.flags import (
+    Scatter,
+    cutoff_of,
+    different_rows,
+    leverages,
+    robust_scatter,
+)
 
 KINDS = {
     "gaussian": lambda rng, shape: rng.normal(size=shape),
@@ -59,6 +68,74 @@ def test_few_new_rows_are_flagged_although_there_are_more_features_than_rows(mod
     assert np.median(shares) < 0.05
 
 
+@pytest.mark.parametrize("kind", ["t(5)", "lognormal"])
+def test_a_row_with_all_the_weight_does_not_make_new_rows_outliers(kind):
+    # With so few rows of a heavy tail EPCA puts its mean at one of them.
+    shares = []
+    for seed in range(5):
+        X, new = clean_rows(kind, "low rank", seed, n=50, d=200, rank=5)
+        shares.append(np.mean(EPCA(5).fit(X).predict(new) == -1))
+    assert np.median(shares) < 0.05
+
+
+@pytest.mark.parametrize("heavy", [0.4, 0.9])
+def test_leverages_are_those_of_the_weighted_regression_on_the_scores(rng, heavy):
+    shares = rng.random(30)
+    shares[0] = 0.0
+    shares *= (1 - heavy) / shares.sum()
+    shares[0] = heavy
+    codes = rng.normal(size=(30, 3))
+    codes -= shares @ codes
+    values, axes = np.linalg.eigh((codes.T * shares) @ codes)
+    codes = codes @ axes / np.sqrt(values)
+    design = np.sqrt(shares)[:, None] * np.column_stack([np.ones(30), codes])
+    expected = np.diag(design @ np.linalg.pinv(design))
+    np.testing.assert_allclose(leverages(codes, shares), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("model", [EPCA(5), L1PCA(5)])
+def test_rows_at_few_points_are_no_outliers(model):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(6, 20))[rng.integers(6, size=200)]
+        assert (model.fit(X).predict(X) == 1).all()
+
+
+def test_kinds_of_rows_are_usual_if_they_have_many_rows(rng):
+    points = rng.normal(size=(12, 3))
+    values = points[np.repeat(np.arange(12), [20] * 9 + [1] * 3)]
+    kinds, n_usual = different_rows(values)
+    assert len(kinds) == len(np.unique(values[kinds], axis=0)) == 12
+    assert n_usual == 9
+    assert different_rows(rng.normal(size=(30, 3))) == (slice(None), 0)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+@pytest.mark.parametrize("kind", ["gaussian", "t(5)", "lognormal"])
+def test_frpcag_flags_few_rows_although_it_moves_clean_ones(kind, noise):
+    shares = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = 2 * KINDS[kind](rng, (600, 4)) @ rng.normal(size=(4, 20))
+        X += noise * KINDS[kind](rng, X.shape)
+        model = FRPCAG(4).fit(X[:300])
+        shares.append(np.mean(model.predict(X[300:]) == -1))
+    assert 0.0 < np.median(shares) < 0.05
+
+
+def test_frpcag_flags_rows_that_are_far_and_needs_no_complete_ones(rng):
+    X, _, _ = planted_subspace(rng, 300, 20, 3, n_outliers=0, noise=0.3)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    model = FRPCAG(3).fit(X)
+    assert np.mean(model.predict(X) == -1) < 0.05
+    clean = model.decompose(X[:20])[0]
+    within = model.mean_ + 8 * (clean - model.mean_)
+    for far in (within, clean + 3 * rng.normal(size=clean.shape)):
+        assert (model.predict(far) == -1).all()
+        far[:, 5] = np.nan
+        assert (model.predict(far) == -1).all()
+
+
 @pytest.mark.parametrize("share", [0.1, 0.3])
 def test_outliers_do_not_hide_each_other(share):
     for seed in range(5):
@@ -95,6 +172,33 @@ def test_the_scatter_of_the_scores_is_that_of_clean_rows(rng):
     assert whole.log_determinant == pytest.approx(expected, abs=0.4)
 
 
+def test_outliers_that_are_merely_large_rank_high():
+    X, y = load_breast_cancer(return_X_y=True)
+    rows = np.concatenate([np.flatnonzero(y == 1), np.flatnonzero(y == 0)[::5]])
+    X, is_outlier = StandardScaler().fit_transform(X[rows]), y[rows] == 0
+    model = PCAAN().fit(X)
+    # By the distances to and in the subspace alone it is 0.89.
+    assert roc_auc_score(is_outlier, -model.score_samples(X)) > 0.905
+
+
+def test_few_inliers_are_flagged_although_their_tails_are_heavy():
+    X, y = load_digits(return_X_y=True)
+    inliers, outliers = [], []
+    for digit in range(10):
+        rows = np.concatenate([np.flatnonzero(y == digit), np.flatnonzero(y != digit)[::80]])
+        flags = PCAAN().fit_predict(StandardScaler().fit_transform(X[rows])) == -1
+        inliers.append(np.mean(flags[y[rows] == digit]))
+        outliers.append(np.mean(flags[y[rows] != digit]))
+    assert np.mean(inliers) < 0.08
+    assert np.mean(outliers) > 0.7
+
+
+def test_rows_that_a_method_keeps_count_for_the_cutoff(rng):
+    levels = np.concatenate([rng.normal(size=800), rng.normal(4, 0.5, size=200)])
+    assert 2.5 < cutoff_of(levels)[1] < 3.2
+    assert 4.0 < cutoff_of(levels, 900)[1] < 5.2
+
+
 def test_the_bulk_is_found_among_nearly_as_many_outliers(rng):
     clean = rng.normal(size=600)
     middle, cutoff = cutoff_of(np.concatenate([clean, 20 + rng.normal(size=500)]))
@@ -115,7 +219,7 @@ def test_the_cutoffs_of_many_rows_are_those_of_a_part_of_them(rng):
     X = rng.normal(size=(3 * FLAG_ROWS, 6)) * [4, 3, 2, 1, 1, 1]
     model = EPCA(3).fit(X)
     assert 0.007 < np.mean(model.predict(X) == -1) < 0.03
-    few = EPCA(3).fit(X[: FLAG_ROWS // 2])
+    few = EPCA(3).fit(X[:FLAG_ROWS])
     assert model.orthogonal_cutoff_ == pytest.approx(few.orthogonal_cutoff_, rel=0.05)
     assert model.score_cutoff_ == pytest.approx(few.score_cutoff_, rel=0.05)
 

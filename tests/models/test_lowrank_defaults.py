@@ -132,6 +132,15 @@ def test_exact_data_are_taken_as_exact():
     assert relative(model.low_rank_, L) < 1e-6
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("seed", [4, 12])
+def test_noise_as_small_as_rounding_does_not_void_the_low_rank_part(seed, dtype):
+    # These data were found to have a noise of 1e-7, and their refit one of 1e-15.
+    rng = np.random.default_rng(seed)
+    X = (rng.normal(size=(800, 5)) @ rng.normal(size=(5, 30)))[:300].astype(dtype)
+    assert relative(RPCA().fit(X).low_rank_, X) < 1e-5
+
+
 def test_heavy_tailed_noise_keeps_the_rank_and_is_not_taken_for_errors():
     rng = np.random.default_rng(0)
     L = rng.normal(size=(400, 3)) @ rng.normal(size=(3, 60))
@@ -182,3 +191,11 @@ def test_single_precision_stays_and_agrees():
     # An entry at the cut may be flagged in one of the two.
     assert relative(single.low_rank_, model.low_rank_) < 1e-3
     assert np.mean(single.entry_flags_ != model.entry_flags_) < 1e-3
+
+
+def test_zeros_that_fill_most_of_the_data_do_not_hide_the_noise_of_the_others(rng):
+    X = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 60)) + 0.1 * rng.normal(size=(300, 60))
+    X[:, 24:] = 0  # the margins of images
+    model = RPCA(center=None, scale=None).fit(X)
+    assert 0.05 < model.noise_ < 0.2
+    assert model.n_components_ == 3

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from robustpca import EPCA, FRPCAG, GLPCA, PCAAN, RGLPCA, AngularEmbedding
 from robustpca.engine.rows import ArrayRows, SparseRows
+from robustpca.metrics import subspace_distance
 from robustpca.models.precision import precision_warnings
 
 
@@ -46,7 +48,7 @@ def test_a_column_of_little_variance_is_no_loss(rng):
     assert not told(X.astype(np.float32))
 
 
-@pytest.mark.parametrize(("dtype", "size"), [("f4", 1e20), ("f4", 1e-20), ("f8", 1e155)])
+@pytest.mark.parametrize(("dtype", "size"), [("f4", 1e20), ("f4", 1e-20), ("f8", 1e105)])
 def test_sizes_are_refused_of_sparse_rows_as_well(dtype, size, rng):
     X = (size * rng.normal(size=(50, 6))).astype(dtype)
     for rows in (ArrayRows(X), SparseRows(sparse.csr_array(X))):
@@ -59,3 +61,19 @@ def test_empty_sparse_rows_and_holes_are_fine():
         warnings.simplefilter("error")
         assert not precision_warnings(SparseRows(sparse.csr_array((5, 3))))
         assert not told(np.full((4, 3), np.nan))
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e-30, 1e30, 1e100])
+@pytest.mark.parametrize("model", [RGLPCA(2), GLPCA(2), AngularEmbedding(2), EPCA(2), PCAAN(2)])
+def test_sizes_that_are_not_refused_change_nothing(model, size, rng):
+    X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 6)) + 0.1 * rng.normal(size=(60, 6))
+    expected = model.fit(X).components_
+    assert subspace_distance(model.fit(size * X).components_, expected) < 1e-6
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_missing_entries_of_a_constant_column_are_filled_with_the_constant(size, rng):
+    X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 6)) + 0.1 * rng.normal(size=(60, 6))
+    X[:, 2], X[3, 2], X[10, 2] = 5, np.nan, np.nan
+    filled = FRPCAG(feature_smoothness=1.0).fit(size * X).low_rank_[:, 2]
+    np.testing.assert_allclose(filled, 5 * size, rtol=1e-5)

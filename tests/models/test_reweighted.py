@@ -116,8 +116,9 @@ def test_the_fit_is_that_of_a_textbook_loop(combination, shape):
         loss=loss,
         weighting=weighting,
         init="pca",
-        # Adaptive weights judge the view at ten times the tolerance.
-        tol=1e-12 if weighting.monotone else 1e-13,
+        # Views are judged at ten times the tolerance. Adaptive weights end at no minimum, so they
+        # are off by the root of the last gain.
+        tol=1e-12 if weighting.monotone else 1e-14,
         max_iter=2000,
     ).fit(X)
     # Adaptive weights do not end at a minimum of their objective, so it is off by as much as the
@@ -277,6 +278,8 @@ def test_a_geometric_median_on_a_sample_is_certified_by_the_others(rng):
     assert np.linalg.norm(pulls.sum(axis=0)) == pytest.approx(1, abs=1e-6)
 
 
+# The centre does; the subspace does not, and that is told.
+@pytest.mark.filterwarnings("ignore:A group of outliers")
 def test_the_geometric_median_stands_up_to_far_outliers(rng):
     X = rng.normal(size=(100, 5))
     X[:40] = 1e6 * (1 + rng.normal(size=(40, 5)))

@@ -122,3 +122,8 @@ def test_nothing_to_learn_from_is_refused(iris):
         RVFLClassifier(0, direct_links=False).fit(*iris)
     with pytest.raises(ValueError, match="alpha"):
         RVFLClassifier(alpha=0.0).fit(*iris)
+
+
+def test_one_row_is_refused():
+    with pytest.raises(ValueError, match="minimum of 2 is required"):
+        RVFLClassifier().fit([[1.0, 2.0]], [0])

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import robustpca
+from robustpca.models.estimator import DOCUMENTATION
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,3 +38,19 @@ def test_every_dependency_has_a_lowest_version():
     for extra in project["optional-dependencies"].values():
         named |= {re.match(r"[\w-]+", each)[0] for each in extra}
     assert bounds == named - {"robustpca"}
+
+
+def test_links_of_readme_lead_somewhere_on_pypi():
+    text = read("README.md")
+    settings = tomllib.loads(read("pyproject.toml"))
+    hook = settings["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    for change in hook["substitutions"]:
+        text = re.sub(change["pattern"], change["replacement"], text)
+    links = re.findall(r"\]\(([^)]*)\)", text) + re.findall(r'(?:src|href)="([^"]*)"', text)
+    assert links
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+
+
+def test_the_address_of_the_documentation_is_one():
+    urls = tomllib.loads(read("pyproject.toml"))["project"]["urls"]
+    assert urls["Documentation"].rstrip("/") == DOCUMENTATION

@@ -1,9 +1,18 @@
 import math
 
+import numpy as np
 import pytest
 
+from robustpca import AngularEmbedding
 from robustpca.bench.declarations import LEVELS
 from robustpca.papers import all_tables
+from robustpca.papers.angular.pairs import (
+    paired_directions,
+    share_of_bound,
+    show_directions,
+    show_objective,
+    turn,
+)
 
 TABLES = {name: table for name, table in all_tables().items() if name.startswith("angular_")}
 
@@ -44,3 +53,20 @@ def test_what_needs_no_data_is_there_at_every_level(monkeypatch):
             assert len(source().X) > 0
     for name in ("angular_figure_3_4", "angular_background_scores"):
         assert TABLES[name].sources("quick")["synthetic"]().X.shape == (100, 48 * 64)
+
+
+def test_pairs_at_right_angles_do_not_turn_the_component_of_ae():
+    for deviation in (0.0, 10.0):
+        data = paired_directions(30, 20, deviation, random_state=3)
+        first, second = data.X[data.y == 1], data.X[data.y == 2]
+        lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+        cosines = np.einsum("ij,ij->i", first, second) / lengths
+        assert np.abs(cosines) == pytest.approx(np.sin(np.deg2rad(deviation)), abs=1e-12)
+        model = AngularEmbedding(1, center="zero").fit(data.X)
+        assert (turn(model, data.X, data.X, data.y) < 1e-4) == (deviation == 0)
+        share = share_of_bound(model, data.X, data.X, data.y)
+        assert math.isnan(share) if deviation == 0 else 0.9 < share <= 1
+        assert len(show_directions(model, data.X, data.X, data.y)["x"]) == 70 + 41
+        peak = show_objective(model, data.X, data.X, data.y)
+        angle = np.deg2rad(peak["x"][int(np.argmax(peak["y"]))])
+        assert abs(model.components_[0] @ [np.cos(angle), np.sin(angle)]) > 0.999

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from robustpca import EPCA, PCAAN, PCAOM
-from robustpca.metrics import clustering_accuracy
+from robustpca import EPCA, GLRAM, PCAAN, PCAOM, R2DPCA
+from robustpca.metrics import clustering_accuracy, subspace_distance
 from robustpca.papers.clustering import Clustering, partitions, spread
 from robustpca.papers.epca.estimators import LossAt
 from robustpca.papers.epca.scores import best_of_tries, loss_value, n_active, share_active
+from robustpca.papers.pcaan.estimators import FixedPasses, FullPCA
+from robustpca.papers.pcaan.occlusions import occlude_sides
 from robustpca.papers.pcaan.scores import error_without_mean, mean_error_observed, seconds_per_pass
-from robustpca.papers.scores import passes, seconds_of_fit
+from robustpca.papers.scores import largest_rise, passes, seconds_of_fit
 from robustpca.parts.losses import L21Loss, SigmaLoss, SquaredLoss
 
 
@@ -84,3 +86,63 @@ def test_spread_is_over_runs(unclear):
     expected = np.std(accuracies, ddof=1)
     score = Clustering(clustering_accuracy, spread, n_runs=7)
     assert score(model, X, X, y, 0) == pytest.approx(expected)
+
+
+def test_the_largest_rise_tells_a_fall_from_a_rise(rng):
+    X = rng.normal(size=(30, 6))
+    model = EPCA(2).fit(X)
+    assert largest_rise(model, X, X) <= 0
+    model.objective_ = np.array([-4.0, -5.0, -4.5, -6.0])
+    assert largest_rise(model, X, X) == 0.125
+    model.objective_ = np.array([4.0])
+    assert largest_rise(model, X, X) == 0
+
+
+def test_blocks_with_random_sides_cover_a_quarter_of_some_images_at_least(rng):
+    X = rng.uniform(2, 3, size=(40, 80))
+    corrupted, mask = occlude_sides(X, (10, 8), samples=0.25, random_state=0)
+    areas = mask.mean(axis=1)
+    assert np.count_nonzero(areas) == 10
+    assert areas[areas > 0].min() >= 0.25
+    assert len(set(areas)) > 3
+    assert np.array_equal(corrupted[~mask], X[~mask])
+    assert not np.any(corrupted[mask] == X[mask])
+    assert corrupted.min() >= X.min()
+    block = mask[areas > 0][0].reshape(10, 8)
+    assert block.sum() == np.prod([np.ptp(np.flatnonzero(block.any(axis=i))) + 1 for i in (0, 1)])
+
+
+class TestFixedPasses:
+    def images(self, rng):
+        X = 0.1 * rng.normal(size=(150, 256))
+        X += rng.normal(size=(150, 8)) @ rng.normal(size=(8, 256))
+        X[:15] = 10 * rng.normal(size=(15, 256))
+        return X
+
+    @pytest.mark.parametrize("method", ["PCA-AN", "RPCA-OM", "R2DPCA", "GLRAM"])
+    @pytest.mark.parametrize("n_passes", [1, 25])
+    def test_no_method_stops_before_its_last_pass(self, method, n_passes, rng):
+        model = FixedPasses(method, n_passes, image_shape=(16, 16)).fit(self.images(rng))
+        assert model.n_iter_ == n_passes
+        assert len(model.objective_) == n_passes + 1
+
+    @pytest.mark.parametrize(
+        ("method", "ours"),
+        [
+            ("RPCA-OM", PCAOM(90, tol=1e-7)),
+            ("R2DPCA", R2DPCA((9, 10), image_shape=(16, 16), tol=1e-10)),
+            ("GLRAM", GLRAM((9, 10), image_shape=(16, 16), tol=1e-10)),
+        ],
+    )
+    def test_passes_lead_where_our_own_methods_end(self, method, ours, rng):
+        X = self.images(rng)
+        model = FixedPasses(method, 120, image_shape=(16, 16)).fit(X)
+        assert model.objective_[-1] == pytest.approx(ours.fit(X).objective_[-1], rel=1e-3)
+
+    def test_samples_that_do_not_count_take_no_part(self, rng):
+        X, weights = self.images(rng), np.r_[np.zeros(15), np.ones(135)]
+        model = FullPCA(X, 3)
+        model.fit(weights)
+        plain = PCA(3, svd_solver="full").fit(X[15:])
+        assert subspace_distance(model.basis.T, plain.components_) < 1e-9
+        np.testing.assert_allclose(model.mean, plain.mean_, atol=1e-12)

@@ -53,10 +53,35 @@ def test_claims_are_about_what_the_table_has(name):
         },
     }
     for claim in table.claims:
-        assert claim.score is None or claim.score in table.scores
+        assert claim.section
         assert claim.better in (None, "lower", "higher")
-        for where, values in claim.where.items():
-            assert {str(value) for value in values} <= places[where]
+        for limits in (claim.where, claim.versus):
+            for where, values in limits.items():
+                assert {str(value) for value in values} <= places[where]
+
+
+def test_no_claim_is_made_twice():
+    texts = [claim.text for table in TABLES.values() for claim in table.claims]
+    assert len(set(texts)) == len(texts)
+
+
+def test_tables_with_claims_have_seeds_enough_for_verdicts_by_default():
+    for table in TABLES.values():
+        seeds = {cell.seed for cell in table.cells("default")}
+        assert len(seeds) >= 10 or table.deterministic or not table.claims
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_without_claims_says_why(name):
+    assert bool(TABLES[name].claims) != bool(TABLES[name].unclaimed)
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if TABLES[name].deterministic])
+def test_nothing_is_drawn_where_one_seed_says_all(name):
+    table = TABLES[name]
+    for cell in table.cells("default"):
+        assert not table.draws(cell.dataset, cell.corruption)
+        assert "random_state" not in str(cell.variant.estimator.get_params())
 
 
 @pytest.mark.parametrize("name", [name for name in TABLES if TABLES[name].published])

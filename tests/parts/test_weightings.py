@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 from robustpca.parts.weightings import (
     WEIGHTINGS,
@@ -39,6 +40,8 @@ SIMPLEX = [
 ]
 MONOTONE = [weighting for weighting in SIMPLEX if weighting.monotone]
 CO_ROBUST = [weighting for weighting in SIMPLEX if isinstance(weighting, CoRobust)]
+# Not convex: of samples with equal losses some may weigh more.
+BELOW_ONE = [CoRobust(gamma=0.5), CoRobust(gamma=0.9), CoRobust(max_weight=0.7, gamma=0.2)]
 
 
 def minimum(objective, weights, *constraints):
@@ -76,6 +79,20 @@ def test_adaptive_neighbors_agree_with_a_convex_solver_for_the_gamma_they_choose
     assert_same_minimum(step, *minimum(value, weights))
 
 
+@pytest.mark.parametrize("gamma", [1 + 1e-6, 1.1, 2.0, 10.0, 1000.0])
+def test_slopes_of_co_robust_weights_are_met_to_the_last_digits(gamma):
+    log_slope = np.linspace(-60, 60, 241)
+    weights = CoRobust(gamma=gamma)._slope_root(log_slope)
+    assert (np.diff(weights) >= 0).all()
+    seen = weights > 0
+    logs = np.log(weights[seen])
+    left = -np.expm1(gamma * logs)
+    met = np.log(gamma) + (gamma - 1) * logs - 2 * np.log(left) - log_slope[seen]
+    # A weight is rounded, and near one the slope changes fast with it.
+    rounding = np.finfo(float).eps * (np.abs(log_slope[seen]) + 4 * gamma / left)
+    assert (np.abs(met) <= 4 * rounding).all()
+
+
 @pytest.mark.parametrize("max_weight", [None, 0.15, 0.3])
 @pytest.mark.parametrize("gamma", [1.0, 1.5, 3.0])
 def test_co_robust_weights_agree_with_a_convex_solver(gamma, max_weight, rng):
@@ -87,7 +104,7 @@ def test_co_robust_weights_agree_with_a_convex_solver(gamma, max_weight, rng):
     assert_same_minimum(step, *minimum(value, weights, *bound))
 
 
-@pytest.mark.parametrize("weighting", SIMPLEX, ids=repr)
+@pytest.mark.parametrize("weighting", [*SIMPLEX, *BELOW_ONE], ids=repr)
 @few
 @given(losses=ties | spread)
 def test_weights_lie_in_the_simplex(weighting, losses):
@@ -118,7 +135,7 @@ def test_shuffling_the_samples_shuffles_the_weights(weighting, rng):
     assert shuffled.objective == pytest.approx(step.objective, rel=1e-13)
 
 
-@pytest.mark.parametrize("weighting", [Uniform(), *SIMPLEX], ids=repr)
+@pytest.mark.parametrize("weighting", [Uniform(), *SIMPLEX, *BELOW_ONE], ids=repr)
 def test_the_losses_are_not_changed(weighting, rng):
     losses = rng.exponential(size=12)
     losses[:2] = 0
@@ -128,7 +145,7 @@ def test_the_losses_are_not_changed(weighting, rng):
 
 @pytest.mark.parametrize(
     "weighting",
-    [Uniform(), AdaptiveNeighbors(3), AdaptiveNeighbors(gamma=30.0), *CO_ROBUST],
+    [Uniform(), AdaptiveNeighbors(3), AdaptiveNeighbors(gamma=30.0), *CO_ROBUST, *BELOW_ONE],
     ids=repr,
 )
 def test_a_weighting_that_drops_far_samples_says_so(weighting):
@@ -136,7 +153,7 @@ def test_a_weighting_that_drops_far_samples_says_so(weighting):
     assert weighting.drops == (weighting.solve(losses).direct[-1] == 0)
 
 
-@pytest.mark.parametrize("weighting", [Uniform(), *MONOTONE], ids=repr)
+@pytest.mark.parametrize("weighting", [Uniform(), *MONOTONE, *BELOW_ONE], ids=repr)
 def test_direct_weights_are_the_gradient_of_the_objective(weighting, rng):
     losses = rng.uniform(1, 3, size=4)
     step = 1e-3
@@ -151,7 +168,7 @@ def test_direct_weights_are_the_gradient_of_the_objective(weighting, rng):
     np.testing.assert_allclose(slopes, weighting.solve(losses).direct, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("weighting", [Uniform(), *MONOTONE], ids=repr)
+@pytest.mark.parametrize("weighting", [Uniform(), *MONOTONE, *BELOW_ONE], ids=repr)
 @few
 @given(losses=positive_ties | spread, others=spread)
 def test_objective_lies_below_each_of_its_tangents(weighting, losses, others):
@@ -430,7 +447,7 @@ class TestCoRobust:
         assert losses.sum() * (1 - 1e-14) <= step.objective <= uniform * (1 + 1e-14)
         assert uniform <= n / (n - 1) * losses.sum() * (1 + 1e-14)
 
-    @pytest.mark.parametrize("weighting", CO_ROBUST, ids=repr)
+    @pytest.mark.parametrize("weighting", [*CO_ROBUST, *BELOW_ONE], ids=repr)
     @few
     @given(losses=positive_ties | spread)
     def test_direct_weights_and_objective_follow_from_the_weights(self, weighting, losses):
@@ -439,7 +456,7 @@ class TestCoRobust:
         assert step.objective == pytest.approx(step.direct @ losses, rel=1e-14)
         assert np.all(step.direct >= 1)
 
-    @pytest.mark.parametrize("weighting", CO_ROBUST, ids=repr)
+    @pytest.mark.parametrize("weighting", [*CO_ROBUST, *BELOW_ONE], ids=repr)
     @few
     @given(losses=positive_ties | spread, scale=st.floats(1e-30, 1e30))
     def test_weights_ignore_the_scale_of_the_losses(self, weighting, losses, scale):
@@ -507,7 +524,7 @@ class TestCoRobust:
         # The bound leaves room for equal weights, however few the samples are.
         np.testing.assert_allclose(CoRobust(floor=0.99).solve(np.ones(2)).weights, 0.5)
 
-    @pytest.mark.parametrize("weighting", CO_ROBUST, ids=repr)
+    @pytest.mark.parametrize("weighting", [*CO_ROBUST, *BELOW_ONE], ids=repr)
     def test_the_objective_does_not_rise_while_one_loss_vanishes(self, weighting):
         vanishing = [0.0, *10.0 ** np.arange(-40, 1)]
         values = [weighting.solve(np.array([1.0, loss])).objective for loss in vanishing]
@@ -549,14 +566,64 @@ class TestCoRobust:
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             CoRobust(max_weight=given).solve(np.ones(4))
 
-    @pytest.mark.parametrize("given", [0.5, 0, -1, np.nan])
-    def test_an_exponent_below_one_is_refused(self, given):
-        message = (
-            f"gamma={given} must be at least 1: below it the problem is not convex and its "
-            "weights are not unique."
-        )
-        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+    @pytest.mark.parametrize("given", [0.995, 0, -1, np.nan, np.inf])
+    def test_an_exponent_for_which_there_is_no_solver_is_refused(self, given):
+        message = f"gamma={given} must be at least 1, or positive and at most 0.99: in between"
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
             CoRobust(gamma=given).solve(np.ones(4))
+
+
+class TestExponentsBelowOne:
+    @pytest.mark.parametrize("max_weight", [None, 0.6])
+    @pytest.mark.parametrize("gamma", [0.1, 0.5, 0.9])
+    def test_no_weights_on_a_grid_are_better(self, gamma, max_weight, rng):
+        first, second = np.mgrid[0:1:0.005, 0:1:0.005]
+        grid = np.stack([first, second, 1 - first - second], axis=-1).reshape(-1, 3)
+        grid = grid[(grid.min(axis=1) >= 0) & (grid.max(axis=1) <= (max_weight or 0.9999))]
+        for spread in (0.1, 1.0, 3.0):
+            losses = np.exp(spread * rng.normal(size=3))
+            step = CoRobust(max_weight, gamma).solve(losses)
+            assert step.objective <= np.min(1 / (1 - grid**gamma) @ losses) * (1 + 1e-13)
+            assert step.weights.max() <= (max_weight or 1) * (1 + 1e-13)
+
+    @pytest.mark.parametrize("gamma", [0.3, 0.8])
+    def test_no_descent_from_random_weights_ends_below(self, gamma, rng):
+        losses = rng.exponential(size=12) + 0.2
+
+        def value(z):
+            weights = np.exp(z - z.max()) / np.exp(z - z.max()).sum()
+            return losses @ (1 / (1 - np.minimum(weights, 1 - 1e-9) ** gamma))
+
+        ends = [minimize(value, 3 * rng.normal(size=12)).fun for _ in range(20)]
+        best = CoRobust(gamma=gamma).solve(losses).objective
+        assert best <= min(ends) * (1 + 1e-13)
+        assert max(ends) > best * 1.001  # there are others to fall into
+
+    def test_of_ten_equal_samples_four_share_the_weight(self):
+        # 4 / (1 - sqrt(1/4)) + 6 = 14; three or five samples have 14.1 and 14.05.
+        step = CoRobust(gamma=0.5).solve(np.full(10, 2.0))
+        np.testing.assert_allclose(step.weights, np.repeat([0.25, 0], [4, 6]), rtol=1e-12)
+        assert step.objective == pytest.approx(28, rel=1e-14)
+
+    def test_a_far_better_sample_leaves_the_next_a_weight_in_the_concave_part(self):
+        # With w = 1 - t the value is nearly f1 / (gamma t) + f2 (1 + t^gamma) for tiny t.
+        gamma, better, next_best = 0.5, 1e-9, 1.0
+        step = CoRobust(gamma=gamma).solve(np.array([next_best, better, 1.5]))
+        expected = (better / (next_best * gamma**2)) ** (1 / (1 + gamma))
+        # What is neglected is of the order of t^gamma.
+        assert step.weights[0] == pytest.approx(expected, rel=2 * expected**gamma)
+        assert step.weights[0] < ((1 - gamma) / (1 + gamma)) ** (1 / gamma)
+        assert step.weights[2] == 0
+
+    @pytest.mark.parametrize(("gamma", "most"), [(0.5, 10), (0.9, 27)])
+    def test_few_samples_are_active_however_many_there_are(self, gamma, most, rng):
+        step = CoRobust(gamma=gamma).solve(1 + 1e-9 * rng.uniform(size=3000))
+        assert 2 <= step.n_active <= most
+
+    def test_a_bound_in_the_concave_part_is_refused(self):
+        message = "max_weight=0.05 must be at least 0.111 if gamma=0.5: below, only the bound"
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            CoRobust(max_weight=0.05, gamma=0.5).solve(np.ones(40))
 
     @pytest.mark.parametrize("weighting", CO_ROBUST, ids=repr)
     def test_it_is_monotone_and_frozen_already(self, weighting):

@@ -501,7 +501,7 @@ class TestLoop:
         expected = fista(*parts)
         with contextlib.suppress(KeyboardInterrupt):
             fista(*parts, callback=interrupt)
-        assert one_blas_thread.depth == 0
+        assert not one_blas_thread.holders
         np.testing.assert_array_equal(fista(*parts).low_rank, expected.low_rank)
 
     def test_a_result_is_not_overwritten_by_what_follows(self, parts):

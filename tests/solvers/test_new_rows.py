@@ -10,7 +10,7 @@ from robustpca.engine.svt import LowRank
 from robustpca.parts.entry_losses import HuberNorm, L1Norm, SquaredNorm
 from robustpca.parts.graphs import eigenvalue_bound, knn_graph, laplacian
 from robustpca.solvers import new_rows
-from robustpca.solvers.new_rows import RowProblem, TrainingGraph, smooth_rows
+from robustpca.solvers.new_rows import RowProblem, TrainingGraph, smooth_rows, split_errors
 from robustpca.solvers.splitting import GraphSmoothness, mean_size, split
 
 losses = pytest.mark.parametrize(
@@ -51,6 +51,24 @@ def planted(rng, shape=(80, 50), rank=3, *, noise=0.0, missing=0.0):
     X = low + np.where(rng.random(shape) < 0.1, large, 0.0) + noise * rng.normal(size=shape)
     X[rng.random(shape) < missing] = np.nan
     return X
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_errors_are_split_column_by_column(dtype, rng):
+    X, low = rng.normal(size=(2, 40, 6)).astype(dtype)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    # Errors of the accuracy of a fit are none.
+    X[0], X[1, 1:] = low[0] + dtype(3e-7), np.nan
+    threshold, limit, scale = np.linspace([0.0, 0.5, 1.0], [0.8, 2.0, 3.0], 6).T
+    part, flags = split_errors(X, low, threshold, limit, scale)
+    assert part.dtype == dtype
+    errors = np.nan_to_num(X.astype(np.float64) - low)
+    errors[0] = 0.0
+    expected = np.sign(errors) * np.maximum(np.abs(errors) - threshold, 0) * scale
+    np.testing.assert_allclose(part, expected, atol=1e-6)
+    np.testing.assert_array_equal(flags, np.abs(errors) > limit)
+    assert flags.any()
+    assert not flags[np.isnan(X)].any()
 
 
 class TestRowProblem:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from robustpca import RPCA
 from robustpca.engine.svt import LowRank
 from robustpca.solvers.refit import ResidualFlags, RobustRows, gaussian_cut, hard_threshold, refit
 
@@ -95,13 +96,14 @@ def test_a_common_row_is_no_direction():
     assert relative(found.low_rank(codes), L + shift) < 0.06
 
 
-def test_a_row_gets_the_same_scores_whatever_others_come_with_it():
-    X, L, _, _ = planted(0, 200, 50, 3, missing=0.1)
-    found = refit(X, near(L, 3), 0.0, 0.001, center=False)
+@pytest.mark.parametrize(("rank", "noise"), [(3, 0.1), (20, 0.1), (20, 1e-7)])
+def test_a_row_gets_the_same_scores_whatever_others_come_with_it(rank, noise):
+    X, L, _, _ = planted(0, 200, 50, rank, noise=noise, missing=0.1)
+    found = refit(X, truncated(L, rank), 0.0, 0.001, center=False)
     codes, flags = found.solve(X)
     for i in (0, 17, 199):
         alone, flag = found.solve(X[i : i + 1])
-        np.testing.assert_allclose(alone[0], codes[i], atol=1e-9)
+        np.testing.assert_allclose(alone[0], codes[i], rtol=1e-12, atol=1e-9)
         np.testing.assert_array_equal(flag[0], flags[i])
 
 
@@ -113,6 +115,45 @@ def test_gross_errors_of_any_size_do_not_move_a_row():
     codes, flags = found.solve(spoiled)
     assert flags[:, :6].all()
     assert relative(found.low_rank(codes), L[:20]) < 0.08
+
+
+@pytest.mark.parametrize("size", [1e3, 1e9, 1e15])
+def test_an_entry_of_any_size_counts_as_if_it_were_missing(size):
+    X, L, _, _ = planted(0, 300, 60, 20, wrong=0.02)
+    found = refit(X, truncated(L, 20), 0.0, 0.001, center=False)
+    spoiled, missing = X[:30].copy(), X[:30].copy()
+    spoiled[:, [3, 40]], missing[:, [3, 40]] = size, np.nan
+    (codes, flags), (expected, others) = found.solve(spoiled), found.solve(missing)
+    assert flags[:, [3, 40]].all()
+    others[:, [3, 40]] = True
+    same = (flags == others).all(axis=1)
+    assert same.mean() > 0.9
+    np.testing.assert_allclose(codes[same], expected[same], atol=1e-7)
+
+
+def test_errors_of_thousands_of_deviations_in_a_fifth_of_the_entries_do_not_move_rows():
+    rng = np.random.default_rng(3)
+    basis = np.linalg.qr(rng.normal(size=(50, 5)))[0].T
+    codes = rng.normal(size=(1000, 5)) * 7000
+    X = codes @ basis + rng.normal(size=(1000, 50))
+    wrong = rng.random(X.shape) < 0.2
+    X[wrong] += rng.uniform(-10_000, 10_000, wrong.sum())
+    rows = RobustRows(np.zeros(50), basis, np.full(5, 7000.0), np.ones(50), gaussian_cut(0.001)[0])
+    found, flags = rows.solve(X)
+    assert np.abs(found - codes).max() < 10
+    assert flags[~wrong].mean() < 0.003
+
+
+@pytest.mark.parametrize("rank", [3, 60])
+def test_scores_solve_the_equations_of_the_entries_that_are_not_flagged(rank):
+    X, L, _, _ = planted(0, 60, 100, rank, wrong=0.2, missing=0.1)
+    found = refit(X, truncated(L, rank), 0.0, 0.001, center=False)
+    codes, flags = found.solve(X)
+    for x, code, flag in zip(X / found.noise, codes, flags, strict=True):
+        known = found.basis[:, ~flag & ~np.isnan(x)]
+        normal = known @ known.T + np.diag(found.deviations**-2)
+        expected = np.linalg.solve(normal, known @ x[~flag & ~np.isnan(x)])
+        np.testing.assert_allclose(code, expected, atol=1e-5)
 
 
 def test_data_without_any_structure_end_with_rank_zero():
@@ -175,3 +216,21 @@ def test_wrong_entries_are_found_with_few_and_with_many_directions(rank):
     codes, flags = found.solve(X[:100])
     assert flags[errors[:100]].mean() > 0.95
     assert relative(found.low_rank(codes), L[:100]) < 0.1
+
+
+def test_exact_data_with_a_constant_column_keep_their_low_rank_part():
+    # The noise falls from pass to pass until no entry fits any more.
+    X = np.outer(np.arange(25.0) % 7 - 3, [5, 3, 1, -1, -2])
+    X[0], X[:, 0] = 0.0, 5.0
+    low_rank = RPCA(4).fit(X).low_rank_
+    np.testing.assert_allclose(low_rank[:, 1:], X[:, 1:], atol=1e-6)
+
+
+def test_a_row_is_fitted_alike_by_the_equations_of_its_entries_and_of_its_directions():
+    X, L, _, _ = planted(0, 300, 60, 20, wrong=0.1)
+    found = refit(X, truncated(L, 20), 0.0, 0.001, center=False)
+    # A few rows are not worth the matrix with which entries are the unknowns.
+    assert len(found._hat(300)) == 60
+    assert len(found._hat(2)) == 0
+    together, alone = found.solve(X)[0][:2], found.solve(X[:2])[0]
+    np.testing.assert_allclose(alone, together, rtol=0, atol=1e-9)

@@ -95,7 +95,7 @@ def draw(panel: Panel, title: str) -> str:
         # Enlarged by whole numbers, so that pixels stay squares.
         zoom = max(1, min(220 // panel.width, 160 // panel.height))
         size = f'width="{zoom * panel.width}" height="{zoom * panel.height}"'
-        return f'<img {size} alt="{escape(title)}" src="data:image/png;base64,{panel.png}">'
+        return f'<img {size} alt="{escape(title)}" src="data:image/png;base64,{escape(panel.png)}">'
     width, height = (SIDE, SIDE) if isinstance(panel, Points) else (WIDTH, HEIGHT)
     parts = _points(panel) if isinstance(panel, Points) else _chart(panel)
     size = f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}"'
@@ -124,7 +124,7 @@ def _chart(chart: Chart) -> list[str]:
     across = (
         Axis(-0.3, len(names) - 0.7, left, WIDTH - RIGHT, names=names)
         if names
-        else _axis(positions, left, WIDTH - RIGHT, spans_decades(positions))
+        else _axis(positions, left, WIDTH - RIGHT, chart.growth or spans_decades(positions))
     )
 
     bands, drawn = [], []

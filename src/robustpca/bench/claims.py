@@ -1,32 +1,40 @@
 """Verdicts on what a paper claims, from the summary of a table alone.
 
 At each place of the table (a data set, a corruption, a setting) the method of a claim meets its
-rivals on the same seeds. Better means a better mean than every rival; significantly means that
-Wilcoxon's signed-rank test, paired over seeds and one-sided, says so against the best of them.
+rivals on the same seeds. What it must show depends on the kind of the claim:
+
+'better'
+    A better mean than every rival at every place, confirmed by Wilcoxon's signed-rank test, paired
+    over seeds and one-sided, against the best of them.
+'not worse', 'similar'
+    The same test of non-inferiority, or of equivalence: that the method is worse, or different, by
+    more than the stated margin is refuted at every place.
+'mostly best'
+    The best mean at more than a share of the places, by the sign test over places; where two means
+    are equal, the place is for neither side.
+'always'
+    Beyond a bound in no draw at all: one exception refutes a theorem.
 """
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
+from scipy.stats import binomtest
 
+from robustpca.bench.contests import MIN_SEEDS, SIGNIFICANCE, Contest, contests, rivals_of
 from robustpca.bench.declarations import Claim, Table
-from robustpca.bench.formats import count, percent, value
-from robustpca.bench.identity import describe
+from robustpca.bench.formats import count, number, percent, value
 from robustpca.bench.summary import Entry, Summary, direction, labels
-from robustpca.engine.linalg import Array
 
-__all__ = ["VERDICTS", "Finding", "evaluate"]
+__all__ = ["JUDGED", "VERDICTS", "Finding", "evaluate"]
 
-VERDICTS = ("holds", "depends", "does not hold", "too few seeds", "not run")
-SIGNIFICANCE = 0.05  # level of the tests
-MIN_SEEDS = 10  # seeds; with fewer, even a clean sweep says little
-ROUNDING = 1e-9  # values are equal if they differ by less than this share
+JUDGED = ("holds", "depends", "does not hold")
+VERDICTS = (*JUDGED, "too few seeds", "not run", "not judged")
 LISTED = 6  # places named one by one
+QUICK = "Small data and grids: verdicts come from the default level or above."
 
 
 @dataclass(frozen=True)
@@ -37,12 +45,16 @@ class Finding:
     ----------
     claim : Claim
         The claim.
-    verdict : {'holds', 'depends', 'does not hold', 'too few seeds', 'not run'}
-        'holds' if the method is significantly better than all rivals at every place; 'does not
-        hold' if it is better nowhere, or significantly worse at most places; 'depends' for all
-        between.
+    verdict : {'holds', 'depends', 'does not hold', 'too few seeds', 'not run', 'not judged'}
+        'holds' if the claim is met at every place, with significance; 'does not hold' if it is
+        missed with significance at most places, or met nowhere and so missed somewhere; 'depends'
+        for all between. 'not judged' at the quick level.
     evidence : str
         The numbers in a sentence or two.
+    score : str, default=''
+        The score that it was judged by.
+    judged_on : str, default=''
+        Where: data sets, and the number of places.
     by_default : Finding, default=None
         The same with default parameters for all methods, if the table chooses some.
     """
@@ -50,34 +62,25 @@ class Finding:
     claim: Claim
     verdict: str
     evidence: str
+    score: str = ""
+    judged_on: str = ""
     by_default: "Finding | None" = None
 
-
-@dataclass(frozen=True)
-class Contest:
-    """A method and its rivals at one place; ``margin`` is positive where the method is better."""
-
-    position: str
-    dataset: str
-    rival: str
-    margin: float = -math.inf
-    n_seeds: int = 0
-    n_won: int = 0
-    p_better: float = 1.0
-    p_worse: float = 1.0
-    is_exact: bool = False
-
     @property
-    def is_open(self) -> bool:
-        """Whether there are too few seeds to tell."""
-        return not self.is_exact and 0 < self.n_seeds < MIN_SEEDS
+    def basis(self) -> str:
+        """Kind of the claim, score, and section of the paper, in one line."""
+        times = "" if self.claim.factor == 1 else f" by a factor of {value(self.claim.factor)}"
+        kind = {
+            "better": f"better{times}",
+            "not worse": f"not worse, margin {100 * self.claim.margin:g} %",
+            "similar": f"similar, within {100 * self.claim.margin:g} %",
+            "mostly best": f"best at more than {100 * self.claim.share:g} % of the places",
+        }.get(self.claim.kind, self.claim.kind)
+        growth = f"growth of {self.score} with {self.claim.along}" if self.claim.along else ""
+        return "; ".join(part for part in (kind, growth or self.score, self.claim.section) if part)
 
-    def is_significant(self, p_value: float) -> bool:
-        """Whether a difference with this p-value counts; what is not random always does."""
-        return self.is_exact or (self.n_seeds >= MIN_SEEDS and p_value <= SIGNIFICANCE)
 
-
-def evaluate(table: Table, summary: Summary) -> tuple[Finding, ...]:
+def evaluate(table: Table, summary: Summary, level: str = "default") -> tuple[Finding, ...]:
     """Verdicts on all claims of a table.
 
     Parameters
@@ -86,110 +89,105 @@ def evaluate(table: Table, summary: Summary) -> tuple[Finding, ...]:
         The declaration.
     summary : mapping of str to sequence of Entry
         Its entries for each score, from `summarise`.
+    level : {'quick', 'default', 'full'}, default='default'
+        Where the rows come from. The quick level is too small to judge a paper by.
 
     Returns
     -------
     findings : tuple of Finding
         One for each claim.
     """
+    if level == "quick":
+        return tuple(
+            Finding(claim, "not judged", QUICK, _score(table, claim)) for claim in table.claims
+        )
     return tuple(_finding(table, claim, summary) for claim in table.claims)
 
 
+def _score(table: Table, claim: Claim) -> str:
+    return claim.score or next(iter(table.scores))
+
+
 def _finding(table: Table, claim: Claim, summary: Summary) -> Finding:
-    score = claim.score or next(iter(table.scores))
+    score = _score(table, claim)
     better = claim.better or direction(table, score)
-    entries = [entry for entry in summary[score] if _is_covered(entry, claim.where)]
+    entries = summary[score]
     # Methods without a grid have no default entry: they count as they are in both verdicts.
     defaults = {entry.method for entry in entries if entry.is_default}
     plain = [entry for entry in entries if entry.is_default == (entry.method in defaults)]
-    compared = {claim.method, *(claim.against or table.methods)}
+    compared = {claim.method, *rivals_of(table, claim)}
     finding = _judged(table, claim, [entry for entry in entries if not entry.is_default], better)
+    finding = replace(finding, score=score)
     if not defaults & compared or finding.verdict == "not run":
         return finding
     return replace(finding, by_default=_judged(table, claim, plain, better))
 
 
-def _is_covered(entry: Entry, where: Mapping[str, Sequence[Any]]) -> bool:
-    facts = {"dataset": entry.dataset, "corruption": entry.corruption, **entry.settings}
-    return all(
-        str(facts.get(name)) in {str(describe(value)) for value in values}
-        for name, values in where.items()
-    )
-
-
 def _judged(table: Table, claim: Claim, entries: Sequence[Entry], better: str) -> Finding:
-    rivals = claim.against or [name for name in table.methods if name != claim.method]
-    places: dict[tuple[str, ...], dict[str, Entry]] = {}
-    for entry in entries:
-        places.setdefault(entry.place, {})[entry.method] = entry
-    found = [_contest(group, claim, rivals, better, table.is_drawn) for group in places.values()]
-    contests = [contest for contest in found if contest is not None]
-    if not contests:
-        return Finding(claim, "not run", "No rows of the method and a rival together.")
-    present = {entry.method for entry in entries if entry.values}
-    absent = [name for name in rivals if name not in present]
-    datasets = {contest.dataset for contest in contests}
+    found = contests(table, claim, entries, better)
+    if not found:
+        run = {entry.method for entry in entries}
+        absent = [n for n in (claim.method, *rivals_of(table, claim)) if n not in run]
+        text = "No place has rows of the method and of all its rivals"
+        return Finding(claim, "not run", f"{text}: {', '.join(absent)}." if absent else f"{text}.")
+    datasets = list(dict.fromkeys(contest.dataset for contest in found))
     declared = claim.where.get("dataset") or labels(table.datasets)
-    lacking = [*absent, *(name for name in declared if name not in datasets)]
-    evidence = _evidence(contests, len(rivals) - len(absent), lacking, claim.factor)
-    return Finding(claim, _verdict(contests), evidence)
+    lacking = [name for name in declared if name not in datasets]
+    text = _evidence(claim, better, found, len(rivals_of(table, claim)))
+    text += f" Not run: {', '.join(lacking)}." if lacking else ""
+    text += f" {claim.caveat}" if claim.caveat else ""
+    where = f"{', '.join(datasets)} ({count(len(found), 'place')})"
+    return Finding(claim, _verdict(claim, found), text, judged_on=where)
 
 
-def _contest(
-    group: Mapping[str, Entry], claim: Claim, rivals: Sequence[str], better: str, is_drawn: bool
-) -> Contest | None:
-    """The method against its rivals at one place; None if one of the sides has not been run.
+def _verdict(claim: Claim, found: Sequence[Contest]) -> str:
+    closed = [contest for contest in found if not contest.is_open]
+    is_open = len(closed) < len(found)
+    if claim.kind == "always":
+        if any(contest.n_met < contest.n_seeds for contest in found):
+            return "does not hold"
+        if is_open:
+            return "too few seeds"
+        return "holds" if all(contest.n_seeds for contest in found) else "depends"
+    if is_open and all(contest.gain > 0 for contest in closed):
+        return "too few seeds"
+    refuted = _refuted(found)
+    if claim.kind == "mostly best" and not is_open:
+        # Places where the means are equal are for neither side.
+        refuted = [contest for contest in refuted if contest.gain < 0]
+        n_decided = sum(contest.gain != 0 for contest in found)
+        if _sign_test(claim, found, "greater") <= SIGNIFICANCE:
+            return "holds"
+        if _sign_test(claim, found, "less") <= SIGNIFICANCE:
+            return "does not hold"
+        if claim.share**n_decided <= SIGNIFICANCE:  # places enough for the test to succeed
+            return "depends"
+    if _is_met_everywhere(found):
+        return "holds"
+    is_met_nowhere = 2 * len(closed) >= len(found) and all(one.gain <= 0 for one in found)
+    if 2 * len(refuted) > len(found) or (is_met_nowhere and refuted):
+        return "does not hold"
+    return "depends"
 
-    A rival that failed for all seeds cannot be better; a method that did is worse. A method that
-    should be several times better is made as many times worse first.
+
+def _refuted(found: Sequence[Contest]) -> list[Contest]:
+    """Places where the claim is missed with significance, or exactly, or where the method failed.
+
+    A mean on the wrong side that may be chance refutes nothing, and neither do equal ones.
     """
-    mine = group.get(claim.method)
-    others = [group[name] for name in rivals if name in group and group[name].values]
-    if mine is None or not others:
-        return None
-    seeds = sorted(set(mine.values).intersection(*(other.values for other in others)))
-    if not seeds:
-        return Contest(mine.position, mine.dataset, others[0].method)
-    sign = 1 if better == "lower" else -1
-    values = np.array([[entry.values[seed] for seed in seeds] for entry in (mine, *others)])
-    values[0] *= claim.factor**sign
-    mean, *means = map(statistics.fmean, values.tolist())
-    best = min(range(len(others)), key=lambda index: sign * means[index])
-    gains = _gains(values[0], values[1:], sign)
-    is_constant = not _gains(values[:, :1], values, 1).any()
-    return Contest(
-        position=mine.position,
-        dataset=mine.dataset,
-        rival=others[best].method,
-        margin=float(_gains(mean, means[best], sign)) / (abs(means[best]) or 1.0),
-        n_seeds=len(seeds),
-        n_won=int((gains.min(axis=0) > 0).sum()),
-        p_better=_p_value(gains[best]),
-        p_worse=_p_value(-gains[best]),
-        is_exact=is_constant and (len(seeds) > 1 or not is_drawn),
-    )
+    missed = _significant(found, met=False)
+    return [contest for contest in found if contest in missed or not contest.n_seeds]
 
 
-def _gains(ours: Any, theirs: Any, sign: int) -> Array:
-    """How much better ours are; differences of rounding count as none."""
-    difference = sign * np.subtract(theirs, ours)
-    rounding = ROUNDING * np.maximum(np.abs(ours), np.abs(theirs))
-    return np.where(np.abs(difference) <= rounding, 0.0, difference)
+def _sign_test(claim: Claim, found: Sequence[Contest], alternative: str) -> float:
+    """How often chance gives as many places, or as few, if the share of them is the stated one.
 
-
-def _p_value(gains: Array) -> float:
-    """Of Wilcoxon's test, exact also with ties: how often chance alone does as well.
-
-    Equal pairs say nothing for either side and are left out. SciPy tries all signs one by one if
-    there are ties; here they are counted, by the sum of ranks that they lead to.
+    Places where the means are equal say nothing.
     """
-    unequal = gains[gains != 0]
-    ranks = np.rint(2 * rankdata(np.abs(unequal))).astype(int)  # whole numbers in spite of ties
-    ways = np.zeros(ranks.sum() + 1)
-    ways[0] = 1.0
-    for rank in ranks:
-        ways[rank:] = ways[rank:] + ways[:-rank]
-    return float(ways[ranks[unequal > 0].sum() :].sum() / 2.0 ** len(unequal))
+    n_met, n_missed = sum(one.gain > 0 for one in found), sum(one.gain < 0 for one in found)
+    if not n_met + n_missed:
+        return 1.0
+    return float(binomtest(n_met, n_met + n_missed, claim.share, alternative=alternative).pvalue)
 
 
 def _holm(values: Sequence[float]) -> list[float]:
@@ -199,91 +197,118 @@ def _holm(values: Sequence[float]) -> list[float]:
     return np.maximum.accumulate(steps)[np.argsort(order)].tolist()
 
 
-def _is_better_everywhere(contests: Sequence[Contest]) -> bool:
-    """Significantly better at every place.
+def _is_met_everywhere(found: Sequence[Contest]) -> bool:
+    """Met with significance at every place.
 
-    If the method is not better at some place, then all tests succeed no more often than the test
-    at that place does: this needs no correction for their number.
+    If the claim is wrong at some place, then all tests succeed no more often than the test at
+    that place does: this needs no correction for their number.
     """
-    return all(one.margin > 0 and one.is_significant(one.p_better) for one in contests)
+    return all(one.gain > 0 and one.is_significant(one.p_met) for one in found)
 
 
-def _significant(contests: Sequence[Contest], better: bool) -> list[Contest]:
-    """Places where the difference is significant after Holm's correction, or exact."""
-    values = [contest.p_better if better else contest.p_worse for contest in contests]
+def _significant(found: Sequence[Contest], met: bool) -> list[Contest]:
+    """Places where the claim is met, or missed, after Holm's correction, or exactly."""
+    values = [contest.p_met if met else contest.p_missed for contest in found]
     return [
         contest
-        for contest, p in zip(contests, _holm(values), strict=True)
-        if (contest.margin > 0 if better else contest.margin < 0) and contest.is_significant(p)
+        for contest, p in zip(found, _holm(values), strict=True)
+        if (contest.gain > 0 if met else contest.gain < 0) and contest.is_significant(p)
     ]
 
 
-def _verdict(contests: Sequence[Contest]) -> str:
-    closed = [contest for contest in contests if not contest.is_open]
-    if len(closed) < len(contests) and all(contest.margin > 0 for contest in closed):
-        return "too few seeds"
-    if _is_better_everywhere(contests):
-        return "holds"
-    is_nowhere = all(contest.margin <= 0 for contest in contests)
-    if is_nowhere or 2 * len(_significant(contests, better=False)) > len(contests):
-        return "does not hold"
-    return "depends"
-
-
-def _evidence(
-    contests: Sequence[Contest], n_rivals: int, lacking: Sequence[str], factor: float
-) -> str:
-    won = [contest for contest in contests if contest.margin > 0]
-    lost = [contest for contest in contests if contest.margin <= 0]
-    sure = won if _is_better_everywhere(contests) else _significant(contests, better=True)
-    unsure = [contest for contest in won if contest not in sure and not contest.is_open]
-    times = "Better" if factor == 1 else f"{value(factor)} times better"
-    beyond = "" if factor == 1 else " beyond that"
-    against = "its rival" if n_rivals == 1 else f"all {n_rivals} rivals"
-    text = f"{times} than {against} at {len(won)} of {count(len(contests), 'place')}"
-    text += _tested(contests, len(sure))
-    wins, draws = sum(one.n_won for one in contests), sum(one.n_seeds for one in contests)
-    text += f"; best in {wins} of {count(draws, 'draw')}"
-    margins = [contest.margin for contest in contests if math.isfinite(contest.margin)]
-    if margins:
-        text += f"; margin over the best rival{beyond} {percent(statistics.median(margins))}"
-    if len(margins) > 1:
-        text += f" in the median, {percent(min(margins))} to {percent(max(margins))}"
-    text += f". Not better at {_listed(lost)}" if lost and won else ""
-    text += f". Better, but not significantly, at {_listed(unsure)}" if unsure else ""
-    text += f". Not run: {', '.join(lacking)}" if lacking else ""
+def _evidence(claim: Claim, better: str, found: Sequence[Contest], n_rivals: int) -> str:
+    met = [contest for contest in found if contest.gain > 0]
+    missed = [contest for contest in found if contest.gain <= 0]
+    draws = count(sum(one.n_seeds for one in found), "draw")
+    n_met = sum(one.n_met for one in found)
+    if claim.kind == "always":
+        failed = [one for one in found if not one.n_seeds]
+        text = f"Within {value(claim.bound)} in {n_met} of {draws}{_span('mean', found)}"
+        return f"{text}. Not run: {_listed(failed)}." if failed else f"{text}."
+    text = f"{_relation(claim, better, n_rivals)} at {len(met)} of {count(len(found), 'place')}"
+    if claim.kind == "mostly best":
+        text += f" (sign test over places: p = {number(_sign_test(claim, found, 'greater'), 2)})"
+    sure = met if _is_met_everywhere(found) else _significant(found, met=True)
+    unsure = [contest for contest in met if contest not in sure and not contest.is_open]
+    text += f"{_tested(found, len(sure))}; met in {n_met} of {draws}"
+    text += _sizes(claim, found)
+    text += f". Not met at {_listed(missed)}" if missed and met else ""
+    text += f". Met, but not significantly, at {_listed(unsure)}" if unsure else ""
     return f"{text}."
 
 
-def _tested(contests: Sequence[Contest], n_sure: int) -> str:
+def _relation(claim: Claim, better: str, n_rivals: int) -> str:
+    """What the claim says of method and rivals."""
+    if claim.bound is not None and claim.kind == "not worse":
+        sign = 1 if better == "lower" else -1
+        limit = value(claim.bound + sign * claim.margin * abs(claim.bound))
+        what = "Exponent at" if claim.along else "At"
+        return f"{what} {'most' if better == 'lower' else 'least'} {limit}"
+    if claim.bound is not None:
+        against = value(claim.bound)
+    elif claim.versus:
+        against = "with the other settings"
+    else:
+        against = {1: "its rival", 2: "both rivals"}.get(n_rivals, f"all {n_rivals} rivals")
+    better = "Better than" if claim.factor == 1 else f"{value(claim.factor)} times better than"
+    words = {"not worse": "Not worse than", "similar": "Similar to"}
+    return f"{words.get(claim.kind, better)} {against}"
+
+
+def _sizes(claim: Claim, found: Sequence[Contest]) -> str:
+    """How large differences are; of exponents the exponents themselves."""
+    if claim.along is not None:
+        return _span("exponent", found)
+    sizes = [one.gain if claim.kind == "better" else one.difference for one in found]
+    sizes = [size for size in sizes if math.isfinite(size)]
+    if not sizes:
+        return ""
+    rival = "difference to" if claim.kind == "similar" else "margin over"
+    beyond = "" if claim.factor == 1 else " beyond that"
+    text = f"; {rival} the best rival{beyond} {percent(statistics.median(sizes))}"
+    if len(sizes) > 1:
+        text += f" in the median, {percent(min(sizes))} to {percent(max(sizes))}"
+    return text
+
+
+def _span(what: str, found: Sequence[Contest]) -> str:
+    """Least and largest mean score of the method."""
+    values = [one.value for one in found if one.n_seeds]
+    if not values:
+        return ""
+    low, high = number(min(values), 3), number(max(values), 3)
+    return f"; {what} {low}" if low == high else f"; {what}s from {low} to {high}"
+
+
+def _tested(found: Sequence[Contest], n_sure: int) -> str:
     """How sure the evidence is, and by what test."""
-    n_exact = sum(contest.is_exact for contest in contests)
-    if n_exact == len(contests):
+    n_exact = sum(contest.is_exact for contest in found)
+    if n_exact == len(found):
         return " (deterministic: compared exactly)"
-    seeds = sorted({contest.n_seeds for contest in contests if contest.n_seeds})
+    seeds = sorted({contest.n_seeds for contest in found if contest.n_seeds})
     if not seeds:
         return ""
     span = count(seeds[-1], "seed") if seeds[0] == seeds[-1] else f"{seeds[0]}-{seeds[-1]} seeds"
     if seeds[-1] < MIN_SEEDS:
         return f" ({span}: too few for a test)"
-    n_worse = len(_significant(contests, better=False))
-    worse = f", significantly worse at {n_worse}" if n_worse else ""
-    holm = "" if _is_better_everywhere(contests) else ", Holm's correction"
+    n_missed = len(_refuted(found))
+    missed = f", refuted at {n_missed}" if n_missed else ""
+    holm = "" if _is_met_everywhere(found) else ", Holm's correction"
     exact = f", {n_exact} of them deterministic" if n_exact else ""
-    return f", significantly at {n_sure}{worse} (Wilcoxon over {span}{holm}){exact}"
+    return f", significantly at {n_sure}{missed} (Wilcoxon over {span}{holm}){exact}"
 
 
-def _listed(contests: Sequence[Contest]) -> str:
-    named = [f"{contest.position} ({_outcome(contest)})" for contest in contests[:LISTED]]
-    more = len(contests) - len(named)
+def _listed(found: Sequence[Contest]) -> str:
+    named = [f"{contest.position} ({_outcome(contest)})" for contest in found[:LISTED]]
+    more = len(found) - len(named)
     return "; ".join(named) + (f"; and {more} more" if more else "")
 
 
 def _outcome(contest: Contest) -> str:
     if not contest.n_seeds:
         return "failed"
-    if contest.margin == 0:
+    if contest.difference == 0:
         return f"equal to {contest.rival}"
-    if contest.margin > 0:
-        return f"{percent(contest.margin)} over {contest.rival}"
-    return f"{contest.rival} is better, {percent(contest.margin)}"
+    if contest.difference > 0:
+        return f"{percent(contest.difference)} over {contest.rival}"
+    return f"{contest.rival} is better, {percent(contest.difference)}"

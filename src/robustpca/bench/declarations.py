@@ -19,6 +19,8 @@ from sklearn.base import clone
 from robustpca.bench.identity import describe
 
 __all__ = [
+    "AS_PRINTED",
+    "KINDS",
     "LEVELS",
     "Cell",
     "Claim",
@@ -30,6 +32,8 @@ __all__ = [
 ]
 
 LEVELS = ("quick", "default", "full")
+KINDS = ("better", "not worse", "similar", "mostly best", "always")  # of claims
+AS_PRINTED = "as printed"  # the score that was printed, which may be another for each method
 GROUNDS = ("the clean data", "the labels")
 
 
@@ -85,18 +89,28 @@ class Source:
 class Claim:
     """A sentence of a paper that the rows of a table can support or contradict.
 
-    A method is better than its rivals at a place of the table if it is in the mean over seeds
-    and in a paired test over the same seeds. Parameters that a table chooses are chosen for all
-    methods alike.
+    At each place of the table (a data set, a corruption, a setting) a method meets its rivals:
+    other methods, itself with other settings, or a number. Parameters that a table chooses are
+    chosen for all methods alike. What each kind needs is in `robustpca.bench.claims`.
 
     Parameters
     ----------
     text : str
-        What the paper says, in our words.
+        What the paper says, in our words. No other claim has the same.
     method : str
-        Label of the method that should be better.
+        Label of the method that the claim is about.
+    section : str, default=''
+        Where in the paper the sentence stands.
+    kind : {'better', 'not worse', 'similar', 'mostly best', 'always'}, default='better'
+        Better than every rival everywhere; worse by no more than ``margin``; different by no more
+        than that; best at more than ``share`` of the places; never beyond a bound, in any draw.
     against : sequence of str, default=()
-        Labels of its rivals; all other methods by default.
+        Labels of the rivals; all other methods by default.
+    versus : mapping of str to sequence, default={}
+        Instead of other methods, the same one where ``corruption`` or something varied has
+        these values.
+    bound : float, default=None
+        Instead of other methods, a number.
     where : mapping of str to sequence, default={}
         Where it should be: ``dataset``, ``corruption`` or something varied, and the values to
         which the claim is limited. Everywhere by default.
@@ -105,16 +119,45 @@ class Claim:
     better : {'lower', 'higher'}, default=None
         Which scores are good; None for what the table says.
     factor : float, default=1.0
-        How many times better it should be at least.
+        How many times better it should be at least, if the kind is 'better'.
+    margin : float, default=0.1
+        Share of the rival's score that counts as no difference, if the kind is 'not worse' or
+        'similar'.
+    share : float, default=0.5
+        Share of the places that counts as most of them, if the kind is 'mostly best'.
+    along : str, default=None
+        Something varied: compared is the exponent with which the score grows along it.
+    caveat : str, default=''
+        What the verdict does not say, in a sentence that stands beside it.
     """
 
     text: str
     method: str
+    section: str = ""
+    kind: str = "better"
     against: Sequence[str] = ()
+    versus: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    bound: float | None = None
     where: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     score: str | None = None
     better: str | None = None
     factor: float = 1.0
+    margin: float = 0.1
+    share: float = 0.5
+    along: str | None = None
+    caveat: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind={self.kind!r} is not known: choose from {', '.join(KINDS)}.")
+        rivals = [bool(self.against), bool(self.versus), self.bound is not None]
+        if sum(rivals) > 1 or (self.kind == "always" and self.bound is None):
+            raise ValueError(
+                f"The claim {self.text!r} needs one kind of rivals: against methods, versus "
+                "settings, or a bound, which a claim of the kind 'always' must have."
+            )
+        if self.factor != 1.0 and self.kind != "better":
+            raise ValueError(f"factor={self.factor} needs the kind 'better', not {self.kind!r}.")
 
 
 @dataclass(frozen=True)
@@ -240,7 +283,7 @@ class Table:
     score : callable, or mapping of str to callable
         Called with the fitted model, the clean and the corrupted data, and with what else it
         asks for by name: ``y``, ``mask``, ``image_shape``, ``random_state``, ``extras`` (what
-        else the data set holds) and ``seconds`` (of the fit). The first one is what was
+        else the data set holds) and ``seconds`` (CPU seconds of the fit). The first one is what was
         published.
     shows : mapping of str to callable, default={}
         Pictures and curves: functions like scores that return what `robustpca.bench.shown`
@@ -278,6 +321,18 @@ class Table:
         the first fit of a process also loads libraries and compiled code.
     claims : sequence of Claim, default=()
         What the paper concludes from the table.
+    unclaimed : str, default=''
+        Why there is no claim, in a sentence, if there is none.
+    printed : mapping of str to str, default={}
+        For methods of which another score than the first was printed, which one. The table then
+        has one more score, 'as printed', beside which the published values stand.
+    comparable : sequence of str, default=None
+        Data sets that are the published ones; None for all. Agreement with published values is
+        counted apart for the others.
+    deterministic : bool, default=False
+        Whether nothing is random, so that one seed says all.
+    only : mapping of str to sequence of str, default={}
+        A piece of the table: which ``datasets``, ``corruptions`` and ``methods`` to run.
 
     Examples
     --------
@@ -319,7 +374,12 @@ class Table:
     shows: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     repeats: int = 1
     claims: Sequence[Claim] = ()
+    unclaimed: str = ""
     senses: Mapping[str, str] = field(default_factory=dict)
+    printed: Mapping[str, str] = field(default_factory=dict)
+    comparable: Sequence[str] | None = None
+    deterministic: bool = False
+    only: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
@@ -336,10 +396,31 @@ class Table:
         if self.x is not None and self.x not in axes:
             raise ValueError(f"x={self.x!r} is not varied: choose from {axes}.")
         named = {name for claim in self.claims for name in (claim.method, *claim.against)}
+        named |= set(self.printed)
         if not named <= set(self.methods):
             raise ValueError(
                 f"A claim is about {', '.join(sorted(named - set(self.methods)))}, but the table "
                 f"has {', '.join(self.methods)}."
+            )
+        if self.claims and self.unclaimed:
+            raise ValueError(f"{self.name} has claims, and says why it has none: leave one out.")
+        for claim in self.claims:
+            self._check_score(claim)
+
+    def _check_score(self, claim: Claim) -> None:
+        """A score must exist; and one by which methods cannot be compared settles nothing."""
+        score = claim.score or next(iter(self.scores))
+        known = [*self.scores, *([AS_PRINTED] if self.printed else [])]
+        if score not in known:
+            raise ValueError(
+                f"The claim {claim.text!r} has the score {score!r}, but the table has "
+                f"{', '.join(known)}."
+            )
+        between_methods = not claim.versus and claim.bound is None
+        if between_methods and self.senses.get(score) == "neither" and claim.kind != "similar":
+            raise ValueError(
+                f"The claim {claim.text!r} compares methods by {score!r}, of which the table says "
+                "that neither low nor high values are good: choose another score."
             )
 
     @property
@@ -349,20 +430,63 @@ class Table:
 
     def corruptions(self, level: str = "default") -> dict[str, Callable[..., Any] | None]:
         """The corruptions by name; the name is empty if there is only one."""
-        return _labelled(_at(self.corruption, level), "")
+        return self._wanted("corruptions", _labelled(_at(self.corruption, level), ""))
 
     def sources(self, level: str = "default") -> dict[str, Callable[[], Any]]:
         """The data sets by label."""
-        return {name: _at(source, level) for name, source in _at(self.datasets, level).items()}
+        found = {name: _at(source, level) for name, source in _at(self.datasets, level).items()}
+        return self._wanted("datasets", found)
 
-    @property
-    def is_drawn(self) -> bool:
-        """Whether anything is random: a table that never asks for a second seed says no."""
-        return int(_at(self.seeds, "full")) > 1
+    def piece(self, level: str = "default", **only: Sequence[str]) -> "Table":
+        """The same table, of which only some data sets, corruptions and methods are run.
+
+        Parameters
+        ----------
+        level : {'quick', 'default', 'full'}, default='default'
+            Where the names must occur.
+        **only : sequence of str
+            ``datasets``, ``corruptions`` or ``methods``, by their labels.
+
+        Returns
+        -------
+        table : Table
+            Its cells are those of the whole table that are asked for, with the same keys.
+        """
+        known = self.parts(level)
+        for part, names in only.items():
+            unknown = [name for name in names if name not in known[part]]
+            if unknown:
+                choice = ", ".join(filter(None, known[part])) or "none: leave the option out"
+                raise ValueError(
+                    f"{self.name} has no {part.removesuffix('s')} {unknown[0]!r} at the {level} "
+                    f"level: choose from {choice}."
+                )
+        return replace(self, only={**self.only, **only})
+
+    def parts(self, level: str = "default") -> dict[str, list[str]]:
+        """Labels of the ``datasets``, ``corruptions`` and ``methods``."""
+        return {
+            "datasets": list(self.sources(level)),
+            "corruptions": list(self.corruptions(level)),
+            "methods": list(self._wanted("methods", self.methods)),
+        }
+
+    def draws(self, dataset: str, corruption: str) -> bool:
+        """Whether the data or the corruption of a place depend on the seed, at any level."""
+        parts = [
+            part
+            for level in LEVELS
+            for part in (self.sources(level).get(dataset), self.corruptions(level).get(corruption))
+        ]
+        return any(part is not None and asked_for(part, random_state=0) for part in parts)
 
     def repeated(self, seeds: int) -> "Table":
         """The same table with another number of seeds at all levels, if anything is drawn."""
-        return replace(self, seeds=seeds) if self.is_drawn else self
+        return self if self.deterministic else replace(self, seeds=seeds)
+
+    def _wanted(self, part: str, found: Mapping[str, Any]) -> dict[str, Any]:
+        names = self.only.get(part, found)
+        return {name: value for name, value in found.items() if name in names}
 
     def limit(self, level: str = "default") -> float:
         """Seconds that a cell may take."""
@@ -397,7 +521,9 @@ class Table:
     def _cells(self, level: str) -> Iterator[Cell]:
         fits = [
             (settings, label, variant)
-            for settings, (label, given) in product(self.points(level), self.methods.items())
+            for settings, (label, given) in product(
+                self.points(level), self._wanted("methods", self.methods).items()
+            )
             for variant in variants(given, settings, level)
         ]
         spoiled = product(

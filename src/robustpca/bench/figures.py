@@ -12,7 +12,7 @@ from typing import Any
 
 from robustpca.bench.declarations import Table
 from robustpca.bench.formats import parameters, position
-from robustpca.bench.summary import Entry
+from robustpca.bench.summary import Entry, direction
 
 __all__ = [
     "Chart",
@@ -29,6 +29,7 @@ __all__ = [
 # A drawing cannot show more.
 MOST_POINTS = 3000
 MOST_CORNERS = 500
+MOST_LINES = 7  # more cannot be told apart
 DECADES = 50.0  # a ratio of largest and smallest value from which a scale is logarithmic
 
 
@@ -62,12 +63,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """Lines with common axes; the scale of the values is logarithmic, or not, or as they ask."""
+    """Lines with common axes; the scale of the values is logarithmic, or not, or as they ask.
+
+    If it is about ``growth``, both scales are logarithmic, so that exponents are slopes.
+    """
 
     lines: Sequence[Line]
     x_name: str
     y_name: str
     is_log: bool | None = None
+    growth: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,10 +106,13 @@ class Figure:
         What it shows, and where.
     panels : sequence of (str, Chart or Points or Picture)
         Captions, and what is above them.
+    note : str, default=''
+        What is not shown.
     """
 
     title: str
     panels: Sequence[tuple[str, Panel]]
+    note: str = ""
 
     @property
     def legend(self) -> list[Line]:
@@ -145,13 +153,18 @@ def chart(table: Table, entries: Iterable[Entry], score: str) -> Figure | None:
         caption: [line for group in groups.values() for line in _lines(table, group)]
         for caption, groups in panels.items()
     }
+    drawn, note = _fewer(table, drawn, direction(table, score) != "higher")
     values = [[y for line in lines for y in line.y] for lines in drawn.values() if lines]
     # All panels have the same kind of scale, or they could not be compared.
-    is_log = any(map(spans_decades, values)) and min(map(min, values)) > 0
+    growth = any(claim.along == table.x for claim in table.claims)
+    growth &= all(min(found) > 0 for found in values)
+    is_log = growth or (any(map(spans_decades, values)) and min(map(min, values)) > 0)
     charts = tuple(
-        (caption, Chart(lines, table.x, score, is_log)) for caption, lines in drawn.items() if lines
+        (caption, Chart(lines, table.x, score, is_log, growth))
+        for caption, lines in drawn.items()
+        if lines
     )
-    return Figure(score, charts) if charts else None
+    return Figure(score, charts, note) if charts else None
 
 
 def exhibits(table: Table, entries: Iterable[Entry]) -> tuple[Figure, ...]:
@@ -192,6 +205,35 @@ def _lines(table: Table, group: Sequence[tuple[Any, Entry]]) -> Iterator[Line]:
     if theirs:
         x, y = zip(*theirs, strict=True)
         yield Line(f"{one.label}, published", style, x, y, kind="published")
+
+
+def _fewer(
+    table: Table, drawn: Mapping[str, list[Line]], lower: bool
+) -> tuple[dict[str, list[Line]], str]:
+    """Lines of at most so many methods as can be told apart, and a sentence if some are missing.
+
+    The methods of the claims and PCA come first, then those that are best in the mean over all
+    places. Lines of default parameters and of published values follow those of their method.
+    """
+    places: dict[str, list[float]] = defaultdict(list)
+    for lines in drawn.values():
+        ours = [line for line in lines if line.kind == "ours"]
+        means = {line.label: sum(line.y) / len(line.y) for line in ours}
+        order = sorted(means, key=lambda name: means[name] if lower else -means[name])
+        for place, name in enumerate(order):
+            places[name].append(place)
+    if len(places) <= MOST_LINES:
+        return dict(drawn), ""
+    named = [*dict.fromkeys(claim.method for claim in table.claims), "PCA"]
+    best = sorted(places, key=lambda name: sum(places[name]) / len(places[name]))
+    chosen = [name for name in dict.fromkeys([*named, *best]) if name in places][:MOST_LINES]
+    styles = {line.style for lines in drawn.values() for line in lines if line.label in chosen}
+    fewer = {
+        caption: [line for line in lines if line.style in styles]
+        for caption, lines in drawn.items()
+    }
+    note = f"{len(chosen)} of {len(places)} methods: those of the claims, PCA, and the best others."
+    return fewer, f"{note} All are in the numbers."
 
 
 def _style(table: Table, entry: Entry) -> int:

@@ -51,7 +51,7 @@ def _table(section: Section) -> str:
     for block in section.blocks:
         title = section.table.title
         caption = f"{title} ({block.score})" if len(section.blocks) > 1 else title
-        size = LINES // 2 if block.agreement[1] else LINES
+        size = LINES // 2 if block.is_published else LINES
         for start in range(0, len(block.lines), size):
             part = block.lines[start : start + size]
             entries = [entry for line in part for entry in line.values()]

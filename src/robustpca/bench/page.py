@@ -9,6 +9,7 @@ from typing import Any
 
 from robustpca.bench import formats
 from robustpca.bench.charts import COLOURS, draw, swatch
+from robustpca.bench.figures import Figure, Picture
 from robustpca.bench.progress import span
 from robustpca.bench.report import Report
 
@@ -17,6 +18,7 @@ __all__ = ["LIMIT", "render_page"]
 LIMIT = 10_000_000  # bytes of a page
 SHORT = 40  # entries up to which all details of a table are open
 FEW = 6  # figures of rows that are open
+TOP_PICTURES = 3  # tables of which pictures stand on top
 FRAME = 400  # bytes around the figures of a table, at most
 
 
@@ -39,7 +41,9 @@ def render_page(report: Report) -> str:
             "`pip install 'robustpca[report]'`."
         )
     environment = _environment()
-    page = environment.get_template("report.html").render(report=report, short=SHORT, few=FEW)
+    page = environment.get_template("report.html").render(
+        report=report, short=SHORT, few=FEW, shown=_pictures(report)
+    )
     # The page has a comment for the figures of each table. What room it leaves is theirs.
     macros: Any = environment.get_template("figures.html").module
     drawn = {one.table.name: [macros.exhibit(f) for f in one.figures] for one in report.sections}
@@ -77,6 +81,22 @@ def within(sizes: Mapping[str, Sequence[int]], budget: int) -> dict[str, list[in
     return kept
 
 
+def _pictures(report: Report) -> list[tuple[str, Figure]]:
+    """The first figure of pictures of each table, as many as stand above a page."""
+    found = [
+        (one.table.name, figure)
+        for one in report.sections
+        for figure in one.figures[:1]
+        if isinstance(figure.panels[0][1], Picture)
+    ]
+    return found[:TOP_PICTURES]
+
+
+def _words(name: str) -> str:
+    """A name of the code as a person would write it."""
+    return name.removeprefix("n_").replace("_", " ")
+
+
 def _environment() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -92,6 +112,7 @@ def _environment() -> Any:
     environment.filters |= {name: getattr(formats, name) for name in names}
     environment.filters |= {
         "span": span,
+        "words": _words,
         # Backquotes in texts mean code; charts and pictures escape their own texts.
         "prose": lambda text: Markup(re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))),
         "draw": lambda panel, title: Markup(draw(panel, title)),

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustpca.bench.declarations import Cell, Table, asked_for
+from robustpca.bench.fields import whole_rows
 from robustpca.bench.identity import data_digest, describe, digest, key_of, machine, versions
-from robustpca.bench.store import Row, Store, read_rows
+from robustpca.bench.store import Row, Store, latest, read_rows
 from robustpca.bench.trial import Task, explain, measure, serve, spoil
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ def run(
     outcome = Outcome(level=level)
     with Store(Path(out) / ROWS) as store:
         wanted = list(_prepare(tables, level, outcome))
+        # Cells whose rows are of no use are run again.
+        store.rows = {row["key"]: row for row in whole_rows(store.rows.values(), store.path)}
         done = {key for key, row in store.rows.items() if not (retry and row["error"])}
         try:
             Pool([job for job in wanted if job.row["key"] not in done], store, progress).run(jobs)
@@ -154,7 +157,8 @@ def collect(tables: Iterable[Table], out: str | Path, *, level: str = "default")
         Rows of the cells that are done, and what is missing.
     """
     outcome = Outcome(level=level)
-    rows = {row["key"]: row for row in read_rows(Path(out) / ROWS)}
+    path = Path(out) / ROWS
+    rows = {row["key"]: row for row in whole_rows(latest(read_rows(path)), path)}
     _gather(list(_prepare(tables, level, outcome)), rows, outcome)
     return outcome
 

@@ -113,8 +113,8 @@ def read_rows(path: str | Path) -> list[Row]:
     for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
-            row["key"]
-        except (ValueError, KeyError, TypeError) as error:
+            hash(row["key"])
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(
                 f"Line {number} of {path} is not a row: {error}. Correct or delete the line."
             ) from error

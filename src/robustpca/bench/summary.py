@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from robustpca.bench import formats
-from robustpca.bench.declarations import ByLevel, Table, place
+from robustpca.bench.declarations import AS_PRINTED, ByLevel, Table, place
 from robustpca.bench.store import Row, latest
 
 __all__ = ["Entry", "Summary", "direction", "labels", "summarise"]
@@ -92,6 +92,8 @@ Summary = Mapping[str, Sequence[Entry]]  # of each score
 
 def direction(table: Table, score: str) -> str:
     """Which values of a score are good, if any: what the table says about it, or a claim."""
+    if score == AS_PRINTED:
+        return table.better
     if score in table.senses:
         return table.senses[score]
     stated = [claim.better for claim in table.claims if claim.score == score and claim.better]
@@ -124,7 +126,8 @@ def summarise(table: Table, rows: Iterable[Row]) -> dict[str, tuple[Entry, ...]]
         here = place(row["dataset"], row["corruption"], row["method"], row["settings"])
         fits[here, row["role"]][str(row["tuned"])].append(row)
     main = next(iter(table.scores))
-    sign = 1 if direction(table, main) == "lower" else -1
+    sense = direction(table, main)
+    sign = 1 if (table.better if sense == "neither" else sense) == "lower" else -1
 
     def badness(group: Sequence[Row]) -> tuple[int, bool, float]:
         mean = sign * _mean(_values(group, main).values())
@@ -141,20 +144,22 @@ def summarise(table: Table, rows: Iterable[Row]) -> dict[str, tuple[Entry, ...]]
         method = [*table.methods, entry.method].index(entry.method)
         return dataset, corruption, settings, method, entry.is_default
 
-    summary = {}
-    for score in table.scores:
-        targets = table.targets(score)
+    def entries_of(score: str, targets: Mapping[tuple[str, ...], float]) -> tuple[Entry, ...]:
         entries = [
             _entry(
                 group,
-                score,
+                table.printed.get(here[2], main) if score == AS_PRINTED else score,
                 len(fits[here, role]) if role == "candidate" else 0,
                 math.nan if role == "default" else targets.get(here, math.nan),
             )
             for (here, role), group in chosen.items()
         ]
-        summary[score] = _ranked(sorted(entries, key=order), direction(table, score))
-    return summary
+        return _ranked(sorted(entries, key=order), direction(table, score))
+
+    targets = {score: table.targets(score) for score in table.scores}
+    if table.printed:  # the published values stand beside what was printed, and there alone
+        targets = {AS_PRINTED: targets[main], **targets, main: {}}
+    return {score: entries_of(score, found) for score, found in targets.items()}
 
 
 def labels(part: Any) -> list[str]:
@@ -180,7 +185,7 @@ def _entry(rows: Sequence[Row], score: str, n_candidates: int, published: float)
         n_seeds=len(rows),
         n_failed=len(rows) - len(good),
         n_unconverged=sum(row["converged"] is False for row in good),
-        seconds=_mean([row["seconds"] for row in good]),
+        seconds=_mean([row.get("cpu_seconds") or row["seconds"] for row in good]),
         memory=max(memory, default=math.nan),
         published=published,
         figures={k: shown for row in rows for k, shown in (row.get("shown") or {}).items()},

@@ -66,13 +66,17 @@ def _table(section: Section) -> str:
         lines += [f"## {block.score}", ""] if mark == "###" else []
         for names, group in groupby(block.entries, key=lambda e: (e.dataset, e.corruption)):
             lines += [f"{mark} {' / '.join(filter(None, names))}", "", *_grid(list(group)), ""]
-        near, compared = block.agreement
-        if compared:
-            lines += [f"{near} of {compared} values lie within 10 % of the published one.", ""]
+        for sentence in filter(None, [block.agreement_text, *block.growth_texts]):
+            lines += [sentence, ""]
     for one in section.findings:
-        lines.append(f"- Claim: {one.claim.text} **{one.verdict}**. {one.evidence}")
+        if one.verdict == "not judged":
+            lines.append(f"- Claim: {one.claim.text} ({one.basis})")
+            continue
+        lines.append(f"- Claim: {one.claim.text} ({one.basis}) **{one.verdict}**. {one.evidence}")
+        lines[-1] += f" Judged on {one.judged_on}." if one.judged_on else ""
         if plain := one.by_default:
             lines[-1] += f" With default parameters: **{plain.verdict}**. {plain.evidence}"
+    lines += [f"- No claims: {table.unclaimed}"] if table.unclaimed else []
     lines += [f"- {note}" for note in table.notes]
     lines += [f"- Missing data set {name}: {why}" for name, why in section.missing_data.items()]
     for (name, why), places in section.failures.items():
@@ -91,14 +95,17 @@ def _summary(report: Report) -> str:
         line += [str(section.n_seeds), str(section.n_failed)]
         line += [f"{near} of {compared}" if compared else "-"]
         counts.append([*line, ", ".join(section.missing_data) or "-"])
-        for one in section.findings:
+        for one in section.findings if report.level != "quick" else ():
             plain = one.by_default.verdict if one.by_default else "-"
-            claims.append([name, one.claim.text, f"**{one.verdict}**", plain, one.evidence])
+            verdict = [f"**{one.verdict}**", plain, one.judged_on or "-"]
+            claims.append([name, one.claim.text, one.basis, *verdict, one.evidence])
     heads = ["table", "", "cells", "seeds", "failed", "within 10 %", "missing data"]
     lines = ["## Tables", "", *_columns(heads, counts), ""]
     if claims:
-        heads = ["table", "claim", "verdict", "by defaults", "evidence"]
+        heads = ["table", "claim", "judged by", "verdict", "by defaults", "judged on", "evidence"]
         lines += ["## Claims", "", *_columns(heads, claims), ""]
+    if report.level == "quick" and report.verdicts:
+        lines += ["No verdicts on claims: they come from the default level or above.", ""]
     return "\n".join(lines)
 
 

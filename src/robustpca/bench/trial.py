@@ -69,7 +69,8 @@ def measure(cell: Cell, spoiled: Spoiled) -> dict[str, Any]:
     """Fit the estimator of a cell to the corrupted data and score it.
 
     Time and memory are those of ``fit`` alone, with one BLAS thread; of several fits the time is
-    that of the shortest, the memory that of the last. ``memory_start`` and
+    that of the shortest, the memory that of the last. Scores get the CPU seconds of the fit, which
+    other work on the machine hardly changes. ``memory_start`` and
     ``memory_peak`` are bytes of resident memory of the whole process, just before and at most
     during the fit, so their difference is what the fit needed beyond data and libraries; Linux
     counts to within some hundred kB. Where the system cannot forget an earlier peak (Linux can),
@@ -81,12 +82,12 @@ def measure(cell: Cell, spoiled: Spoiled) -> dict[str, Any]:
         warnings.simplefilter("always")
         for _ in range(cell.repeats):
             gauge = MemoryGauge()
-            started, used = time.perf_counter(), time.process_time()
+            used, started = time.process_time(), time.perf_counter()
             model.fit(spoiled.X_corrupt)
-            times.append((time.perf_counter() - started, time.process_time() - used))
+            times.append((time.process_time() - used, time.perf_counter() - started))
             memory = gauge.read()
-        seconds, cpu_seconds = min(times)
-        ask = partial(_ask, cell, spoiled, model, seconds)
+        cpu_seconds, seconds = min(times)
+        ask = partial(_ask, cell, spoiled, model, cpu_seconds)
         scores = {name: _number(ask(score)) for name, score in cell.scores.items()}
         shown = {} if cell.seed else {name: ask(show) for name, show in cell.shows.items()}
     name, first = next(iter(scores.items()))

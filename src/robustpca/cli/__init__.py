@@ -4,6 +4,17 @@
 the library is imported before a verb runs.
 """
 
-from robustpca.cli.app import main
-
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Entry point of the console script; stopped at any moment, it ends with a word."""
+    try:
+        from robustpca.cli.app import main as run
+
+        run()
+    except KeyboardInterrupt:
+        import sys
+
+        print("Stopped.", file=sys.stderr)
+        raise SystemExit(130) from None

@@ -1,9 +1,13 @@
 """``robustpca bench``, and what other verbs share with it: tables by name, and running them."""
 
+import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from robustpca.tools.words import aligned
 
 __all__ = ["chosen", "commands", "run_bench", "run_tables"]
 
@@ -15,19 +19,68 @@ def run_bench(
     out: Path,
     jobs: int | None,
     retry: bool,
+    piece: Mapping[str, str | None] | None = None,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
-    """Run tables by name, print each beside its published numbers, and write the report."""
+    """Run tables by name, print each beside its published numbers, and write the report.
+
+    ``diff`` and two folders instead of names compare two runs.
+    """
     from robustpca.papers import all_tables
 
+    if names and names[0] == "diff":
+        show_difference(names[1:])
+        return
     if names:
         tables = chosen(names, seeds)
-        run_tables(tables, level, out, jobs, retry, commands(tables, level, seeds))
+        pieces = [part_of(table, level, piece or {}) for table in tables]
+        again = commands(tables, level, seeds)
+        run_tables(tables, level, out, jobs, retry, again, pieces, as_json, quiet)
         return
     known = all_tables()
+    if as_json or quiet:
+        titles = {name: table.title for name, table in known.items()}
+        print(json.dumps(titles, indent=2) if as_json else "\n".join(titles))
+        return
     width = max(map(len, known))
     for name, table in known.items():
         print(f"{name:<{width}}  {len(table.cells(level)):>6} cells  {table.title}")
     print("\nRun them with `robustpca bench NAME...`, or all with `robustpca bench all`.")
+
+
+def part_of(table: Any, level: str, piece: Mapping[str, str | None]) -> Any:
+    """The piece of a table that options name, each as labels with commas between."""
+    known = table.parts(level)
+    only = {part: split_labels(text, known[part]) for part, text in piece.items() if text}
+    return table.piece(level, **only) if only else table
+
+
+def split_labels(text: str, known: Collection[str]) -> list[str]:
+    """Labels from one text; those that have commas themselves are known."""
+    found, rest = [], [part.strip() for part in text.split(",")]
+    while rest:
+        sizes = range(len(rest), 0, -1)
+        size = next((n for n in sizes if ", ".join(rest[:n]) in known), 1)
+        found.append(", ".join(rest[:size]))
+        rest = rest[size:]
+    return found
+
+
+def show_difference(paths: Sequence[str]) -> None:
+    """Say where two runs differ by more than chance; code 1 if they do."""
+    from robustpca.bench.difference import compare_runs
+    from robustpca.bench.kept import read_results
+
+    if len(paths) != 2:
+        raise ValueError(
+            f"Two runs are compared, {len(paths)} given: `robustpca bench diff MINE OURS`, each a "
+            "folder of a run or of kept results."
+        )
+    difference = compare_runs(*map(read_results, paths))
+    print(difference.text())
+    if difference.moved or difference.failures:
+        raise SystemExit(1)
 
 
 def chosen(names: Sequence[str], seeds: int | None) -> list[Any]:
@@ -56,23 +109,70 @@ def run_tables(
     jobs: int | None,
     retry: bool,
     commands: Mapping[str, str] | None = None,
+    pieces: Sequence[Any] | None = None,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
-    """Run tables, print each and write the report."""
-    from robustpca.bench import build_report, render_terminal, run, write_report
+    """Run tables, print one of them or a line for each of many, and write the report.
+
+    Of pieces, the report has all of their tables that was run so far.
+    """
+    from robustpca.bench import build_report, collect, render_terminal, run, write_report
     from robustpca.bench.progress import new_progress
 
-    outcome = run(tables, out, level=level, jobs=jobs, progress=new_progress(), retry=retry)
+    silent = as_json or quiet
+    if len(tables) > 1 and not silent:
+        print(f"{len(tables)} tables at the {level} level.", end="\n\n", flush=True)
+    wanted = tables if pieces is None else pieces
+    outcome = run(wanted, out, level=level, jobs=jobs, progress=new_progress(), retry=retry)
+    if list(wanted) != list(tables):
+        done = collect(tables, out, level=level)
+        outcome = replace(done, n_new=outcome.n_new, interrupted=outcome.interrupted)
     report = build_report(tables, outcome, commands)
     try:
         page = f"Report: {write_report(report, out)}"
     except ImportError as error:  # the page alone needs an extra; the texts are written
         page = str(error)
-    print(render_terminal(report))
+    if not silent:
+        print(render_terminal(report) if len(tables) == 1 else _lines(report))
     n_missing = sum(map(len, outcome.missing_data.values()))
-    print(
-        f"{len(outcome.rows)} cells, {outcome.n_new} of them new, {len(outcome.failures)} failed; "
-        f"{n_missing} data sets missing. Rows: {out / 'rows.jsonl'}\n{page}"
-    )
+    if as_json:
+        counts = {"cells": len(outcome.rows), "new": outcome.n_new}
+        counts |= {"failed": len(outcome.failures), "missing_data": n_missing}
+        verdicts = dict(report.verdicts) if report.judged else {}
+        print(json.dumps({**counts, "verdicts": verdicts, "folder": str(out)}, indent=2))
+    else:
+        print(
+            f"{len(outcome.rows)} cells, {outcome.n_new} of them new, {len(outcome.failures)} "
+            f"failed; {n_missing} data sets missing. {_verdicts(report)}\n"
+            f"Rows: {out / 'rows.jsonl'}\n{page}"
+        )
     if outcome.interrupted:
         print("Stopped. The same command goes on from here.", file=sys.stderr)
         raise SystemExit(130)
+
+
+def _lines(report: Any) -> str:
+    """One line for each table of a report; its text is in the folder."""
+    lines = [("table", "cells", "failed", "", "missing data")]
+    lines += [
+        (
+            section.table.name,
+            f"{section.n_rows} of {section.n_cells}",
+            str(section.n_failed),
+            section.table.title,
+            ", ".join(section.missing_data),
+        )
+        for section in report.sections
+    ]
+    return "\n".join([*aligned(lines), ""])
+
+
+def _verdicts(report: Any) -> str:
+    """How many claims have which verdict, if there were seeds enough for any."""
+    if not report.verdicts:
+        return ""
+    if not report.judged:
+        return f"Claims: {report.level} level, no verdicts."
+    counts = [f"{count} {word}" for word, count in report.verdicts.items()]
+    return f"Claims: {', '.join(counts)}."

@@ -1,42 +1,72 @@
 """``robustpca compare``."""
 
+import csv
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from robustpca.cli.bench import run_tables
+from robustpca.cli.jobs import draw_map
+from robustpca.cli.progress import counting
+from robustpca.cli.request import Request
 
 __all__ = ["run_compare"]
 
 
 def run_compare(
-    data: Path,
-    methods: str,
+    request: Request,
+    methods: str | None,
     corrupt: Sequence[str],
     components: str,
     image_shape: str | None,
     seeds: int,
-    out: Path,
-    jobs: int | None,
 ) -> None:
-    """Compare methods on the user's own data."""
-    from robustpca.bench.compare import File, comparison
+    """Compare methods on the user's own data; the program ends with 1 if every fit fails."""
+    from robustpca.bench.compare import USUAL_METHODS, compare
 
     # Classes of the user lie where the command is given; a console script searches elsewhere.
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
+    names: tuple[str, ...] = USUAL_METHODS
+    if methods is not None:
+        names = tuple(name.strip() for name in methods.split(",") if name.strip())
     shape = None if image_shape is None else _sides(image_shape)
-    names = [name.strip() for name in methods.split(",") if name.strip()]
-    table = comparison(File(data, shape), names, corrupt, _numbers(components), seeds)
-    run_tables([table], "default", out, jobs, retry=True)
+    n_components = _number(components)
+    table = request.read()
+    options: dict[str, Any] = {
+        "corrupt": list(corrupt),
+        "n_components": n_components,
+        "image_shape": shape,
+        "seeds": seeds,
+    }
+    options_used = {"methods": names, **options}
+    with request.page() as write_page, request.outputs(table, options_used) as outputs:
+        if outputs is not None:
+            trials = outputs.claim(None if outputs.file else "compare.csv")
+            text, picture = outputs.claim("compare.txt"), outputs.claim("map.png")
+        with counting("Comparing", request.quiet) as progress:
+            result = compare(table, names, **options, progress=progress)
+        if outputs is not None:
+            with trials.open("w", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file)
+                writer.writerow(vars(result.trials[0]))
+                writer.writerows(vars(one).values() for one in result.trials)
+            text.write_text(f"{table.summary()}\n\n{result}\n", encoding="utf-8")
+            draw_map(result.rows, picture)
+        write_page(result)
+    request.show(table, result, outputs)
+    if result.failed:
+        raise SystemExit(1)
 
 
-def _numbers(text: str) -> list[int]:
+def _number(text: str) -> int | str:
+    if text == "auto":
+        return text
     try:
-        return [int(part) for part in text.split(",")]
+        return int(text)
     except ValueError:
-        raise ValueError(f"--components {text} should be numbers such as 10,30,50.") from None
+        raise ValueError(f"--components {text} should be a number such as 10, or auto.") from None
 
 
 def _sides(text: str) -> tuple[int, int]:

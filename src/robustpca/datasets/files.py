@@ -8,7 +8,6 @@ written by this library also hold a ``checksum`` of X and y, and their ``origin`
 
 import os
 import sys
-import uuid
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from robustpca.datasets.dataset import PER_PIXEL, PER_SAMPLE, Dataset, checksum_of
+from robustpca.engine.drafts import writing
 from robustpca.engine.linalg import Array
 
 __all__ = ["cache_folder", "checked", "data_folders", "read", "write"]
@@ -131,23 +131,13 @@ def write(path: Path, arrays: Mapping[str, Any], *, overwrite: bool = False) -> 
     overwrite : bool, default=False
         Replace a file that is there. Otherwise it is left alone, with a FileExistsError.
     """
-    if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} is there already; pass overwrite=True to replace it.")
-    path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {key: np.asarray(value) for key, value in arrays.items() if value is not None}
     pickled = [key for key, array in arrays.items() if array.dtype.hasobject]
     if pickled:
         raise ValueError(f"{', '.join(pickled)} would need pickle: pass numbers, or texts as str.")
     arrays["checksum"] = np.asarray(checksum_of(arrays["X"], arrays.get("y")))
-    draft = path.with_name(f".{path.stem}-{uuid.uuid4().hex}.tmp")
-    try:
-        with draft.open("xb") as file:
-            np.savez_compressed(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with writing(path, overwrite=overwrite) as draft, draft.open("xb") as file:
+        np.savez_compressed(file, **arrays)
 
 
 def checked(arrays: Mapping[str, Array], image_shape: Any = None) -> dict[str, Array]:

@@ -15,6 +15,16 @@ def square_norms(A: Array) -> Array:
     return np.einsum("ij,ij->i", A, A, dtype=np.float64)
 
 
+def column_percentiles(A: Array, wanted: list[float]) -> Array:
+    """Percentiles of each column without its missing entries; NaN for a column without others."""
+    # Sorting is faster than a selection for several columns at once. Missing entries come last.
+    ordered = np.sort(A, axis=0)
+    places = np.outer(wanted, np.count_nonzero(~np.isnan(A), axis=0) - 1) / 100
+    below = np.floor(places).astype(int)
+    low, high = (np.take_along_axis(ordered, at, 0) for at in (below, np.ceil(places).astype(int)))
+    return np.asarray(low + (places - below) * (high - low))
+
+
 def finite(sums: Array) -> Array:
     """Return ``sums`` if they are finite: any bad entry of the data shows up in them."""
     if not np.isfinite(sums).all():

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from robustpca.engine.blocks import slices
 from robustpca.engine.linalg import Array, orthonormal, square_norms
+from robustpca.engine.scratch import contiguous, each, empty_beside, gathered, in_groups, is_scratch
 from robustpca.engine.threads import ThreadPool, compiled
 
 Method = Literal["auto", "exact", "projected", "approximate"]
@@ -34,8 +35,9 @@ SUMMED, CODED_ENTRIES = 4096, 1 << 19
 # The products of two tiles of rows stay in the cache, and so many are tested together; each
 # row has more candidates than it needs, so that rounding seldom leaves a doubt.
 TILE, CHUNK, EXTRA = 512, 32, 8
-# As many points at about the same distance as the last neighbour may be measured one by one.
-DOUBTFUL = 512
+# As many points at about the same distance as the last neighbour may be measured one by one, and
+# all points for so few queries.
+DOUBTFUL, FEW_QUERIES = 512, 4
 # Principal axes of a projected search, and rows that they are found from.
 N_AXES, AXES_SAMPLE = 224, 4096
 # Cells per root of the number of points: to find the cells costs what searching them does.
@@ -116,12 +118,21 @@ def checked_rows(X: ArrayLike, name: str) -> Array:
     A = np.asarray(X)
     if A.ndim != 2 or 0 in A.shape:
         raise ValueError(f"{name} has shape {A.shape}, but rows and columns are needed.")
-    A = np.ascontiguousarray(A, np.float32 if A.dtype == np.float32 else np.float64)
-    largest = max(float(np.fmax.reduce(A, axis=None)), -float(np.fmin.reduce(A, axis=None)))
+    A = contiguous(A, np.float32 if A.dtype == np.float32 else np.float64)
+    low, high = _extremes(A)
+    largest = max(float(np.fmax.reduce(high)), -float(np.fmin.reduce(low)))
     if largest > 1e150:
         told = f"{name} has a value of size {largest:g}, too large to be squared"
         raise ValueError(f"{told}. Remove infinite values, or divide the data by their scale.")
     return A
+
+
+def _extremes(A: Array) -> tuple[Array, Array]:
+    """Least and largest value of each column, missing ones left out."""
+    tiles = [A[place] for place in slices(len(A), TILE)]
+    ends = [(np.fmin.reduce(tile), np.fmax.reduce(tile)) for tile in each(tiles, A)]
+    low, high = zip(*ends, strict=True)
+    return np.fmin.reduce(low), np.fmax.reduce(high)
 
 
 @dataclass(frozen=True)
@@ -141,9 +152,13 @@ class _Search:
 
     @cached_property
     def masked(self) -> bool:
-        return bool(np.isnan(self.queries.max()) or np.isnan(self.points.max()))
+        return any(
+            bool(np.isnan(A[place].max()))
+            for A in (self.queries, self.points)
+            for place in each(slices(len(A), TILE), A)
+        )
 
-    def some(self, rows: Array) -> "_Search":
+    def some(self, rows: Array | slice) -> "_Search":
         return replace(self, queries=self.queries[rows], selves=self.selves[rows])
 
 
@@ -178,8 +193,9 @@ def _quick_method(search: _Search) -> Method:
 def _exact(search: _Search, dtypes: tuple[Any, ...] = (np.float32, np.float64)) -> Found:
     """Neighbours proven to be the nearest, in single precision where that is enough."""
     (n_points, n_features), n_kept = search.points.shape, search.n_neighbors + EXTRA
-    # Where most of the points are candidates, choosing them costs more than it saves.
-    if not dtypes or 4 * n_kept > n_points:
+    # Where most of the points are candidates, or queries are few, choosing candidates costs more
+    # than it saves.
+    if not dtypes or 4 * n_kept > n_points or len(search.queries) <= FEW_QUERIES:
         everyone = np.broadcast_to(np.arange(n_points, dtype=np.int32), (TILE, n_points))
         return _measured(search, lambda place: everyone[: place.stop - place.start])
     encode, scale = _centred_encoder(search.points, dtypes[0], search.masked)
@@ -250,7 +266,10 @@ def _approximate(search: _Search) -> Found:
         return _ascending(np.hstack([near, hops]))
 
     # In the order of the cells, rows near to each other are read soon after each other.
-    near, far = _measured(search, candidates, order)
+    if search.own and is_scratch(search.points):
+        near, far = _measured_in_order(search, candidates, order)
+    else:
+        near, far = _measured(search, candidates, order)
     indices, gaps = np.empty_like(near), np.empty_like(far)
     indices[order], gaps[order] = near, far
     del near, far
@@ -258,6 +277,21 @@ def _approximate(search: _Search) -> Found:
     if len(short):
         indices[short], gaps[short] = _exact(search.some(short))
     return indices, gaps
+
+
+def _measured_in_order(
+    search: _Search, candidates: Callable[[slice], Array], order: Array
+) -> Found:
+    """What `_measured` gives, with rows in a scratch file brought into the order first.
+
+    Candidates of rows that follow each other are then in a few places of the file.
+    """
+    places = np.empty(len(order) + 1, np.int32)
+    places[order], places[-1] = np.arange(len(order)), -1
+    points = gathered(search.points, order)
+    there = replace(search, queries=points, points=points)
+    near, far = _measured(there, lambda place: places[candidates(place)])
+    return np.where(near < 0, -1, order[near]).astype(np.int32), far
 
 
 def _ascending(candidates: Array) -> Array:
@@ -272,12 +306,15 @@ def _centred_encoder(
 ) -> tuple[Encoder, float]:
     """Rows centred in the middle of the points and scaled to a size of about one."""
     # From a median, products lose few digits, whatever a few far points do to the mean.
-    n_read = min(max(33, CODED_ENTRIES // points.shape[1]), 1000)
-    center = np.median(points[:: -(-len(points) // n_read)], axis=0).astype(points.dtype)
+    n_read = min(max(33, CODED_ENTRIES // points.shape[1]), 255)
+    sample = points[:: -(-len(points) // n_read)]
+    parts = each(slices(points.shape[1], -(-CODED_ENTRIES // n_read)), points)
+    medians = [np.median(sample[:, part], axis=0) for part in parts]
+    center = np.concatenate(medians).astype(points.dtype)
     if np.isnan(center).any():
         known = ~np.isnan(points)
         center = np.sum(points, axis=0, where=known) / np.maximum(known.sum(axis=0), 1)
-    extremes = np.stack([np.fmin.reduce(points), np.fmax.reduce(points)]) - center
+    extremes = np.stack(_extremes(points)) - center
     exponent = np.frexp(np.nanmax(np.abs(extremes), initial=0.0))[1]
     # A power of two changes no digit, as long as it is itself a normal number.
     least = np.finfo(points.dtype).minexp
@@ -348,20 +385,24 @@ def _sample(rows: Array, n_drawn: int, rng: np.random.Generator) -> Array:
 
 def _few(search: _Search) -> int:
     """Rows of a tile, fewer if they are long: what is made of them on the way is as long."""
-    return min(max(32, CODED_ENTRIES // search.points.shape[1]), TILE)
+    return min(max(1, CODED_ENTRIES // search.points.shape[1]), TILE)
 
 
 def _encode_all(encode: Encoder, X: Array, order: Array | None, pool: ThreadPool) -> Coded:
     """Encode all rows in order, a tile at a time."""
+    if order is not None and is_scratch(X):
+        X, order = gathered(X, order), None
     row, norm = encode(X[:1])
-    codes, norms = np.empty((len(X), row.shape[1]), row.dtype), np.empty(len(X), norm.dtype)
+    codes = empty_beside(X, (len(X), row.shape[1]), row.dtype)
+    norms = np.empty(len(X), norm.dtype)
 
     def fill(place: slice) -> None:
         # A few rows at a time if they are long: what is made on the way is as long.
         for rows in slices(place.stop, max(1, CODED_ENTRIES // X.shape[1]), place.start):
             codes[rows], norms[rows] = encode(X[rows] if order is None else X[order[rows]])
 
-    pool.map(fill, slices(len(X), TILE))
+    for places in in_groups(slices(len(X), TILE), X, codes):
+        pool.map(fill, places)
     return codes, norms
 
 
@@ -383,7 +424,7 @@ def _tiles(search: _Search, encode: Encoder, n_kept: int, points: Coded | None =
         numbers = np.arange(here.start, here.stop)
         mine = (codes[here], norms[here]) if search.own else encode(search.queries[here])
         own_norms[here] = mine[1]
-        for j, there in enumerate(columns[first:], first):
+        for j, there in enumerate(each(columns[first:], codes), first):
             # Among its own rows, a product serves the rows of both tiles.
             others, both = codes[there], search.own and i != j
             products = product(mine[0], others)
@@ -418,7 +459,10 @@ def _cells(search: _Search, encode: Encoder, n_kept: int) -> Found:
         inside, limits = slice(edges[cell], edges[cell + 1]), never[: sizes[cell]]
         for place in slices(len(visitors), TILE):
             rows = visitors[place]
-            mine, own_norms = encode(queries[rows])
+            if search.own:
+                mine, own_norms = codes[selves[rows]], norms[selves[rows]]
+            else:
+                mine, own_norms = encode(queries[rows])
             pairs = ((own_norms, norms[inside]), rows, inside.start, selves[rows], limits)
             offer(mine @ codes[inside].T, *pairs, lists)
 
@@ -428,7 +472,9 @@ def _cells(search: _Search, encode: Encoder, n_kept: int) -> Found:
         cells = first[cells] + np.arange(len(cells)) % pieces[cells]
         queue = np.argsort(cells, kind="stable")
         ends = np.searchsorted(cells[queue], np.arange(1, len(edges) - 1))
-        pool.map(lambda job: visit(*job), enumerate(np.split(queue, ends)))
+        # Those who come to a cell are from about as many other cells as each of them visits.
+        for jobs in in_groups(list(enumerate(np.split(queue, ends))), *[codes] * visits.shape[1]):
+            pool.map(lambda job: visit(*job), jobs)
     return np.where(lists[1] < 0, -1, order[lists[1]]), np.argsort(visits[:, 0], kind="stable")
 
 
@@ -486,16 +532,18 @@ def _measured(
     With ``order``, those of the queries in it and in that order; ``candidates`` gives those of a
     place in it, ascending.
     """
-    order = np.arange(len(search.queries)) if order is None else order
-    gaps, found, _ = _empty_lists(len(order), search.n_neighbors, np.float64)
+    n_queries = len(search.queries) if order is None else len(order)
+    gaps, found, _ = _empty_lists(n_queries, search.n_neighbors, np.float64)
 
     def work(place: slice) -> None:
+        mine = search.some(place if order is None else order[place])
         # Arrays of one kind only, lest the kernel be compiled for another one.
-        mine, offered = search.some(order[place]), np.array(candidates(place), np.int32, order="C")
+        offered = np.array(candidates(place), np.int32, order="C")
         lists = (gaps[place], found[place])
         compiled(_closest)(mine.queries, mine.points, offered, mine.selves, *lists)
 
-    search.pool.map(work, slices(len(order), _few(search)))
+    for places in in_groups(slices(n_queries, _few(search)), search.points):
+        search.pool.map(work, places)
     return found, gaps
 
 

@@ -29,6 +29,12 @@ class Progress:
         Restarts of the momentum so far (FRPCAG).
     phase : str or None
         Part of the method that is running (RGLPCA).
+    method : str or None
+        Class of the estimator.
+    tol : float or None
+        Its tolerance: the loop ends when ``change`` is below.
+    max_iter : int or None
+        Its largest number of passes.
     """
 
     iteration: int
@@ -39,6 +45,9 @@ class Progress:
     stage: int | None = None
     n_restarts: int | None = None
     phase: str | None = None
+    method: str | None = None
+    tol: float | None = None
+    max_iter: int | None = None
 
     @property
     def detail(self) -> str:

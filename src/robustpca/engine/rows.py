@@ -10,7 +10,12 @@ and so does one that maps every block to itself; ``robustpca methods`` says whic
 """
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+import os
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -19,9 +24,14 @@ from scipy import sparse
 
 from robustpca.engine.blocks import Block, DenseBlock, NearBlock, SparseBlock, even_slices
 from robustpca.engine.linalg import Array, square_norms
+from robustpca.engine.scratch import empty_scratch, let_go
 from robustpca.engine.threads import in_order, one_blas_thread
 
 BLOCK_BYTES = 1 << 24
+# Workers that may die in one pass over the data.
+LOST_WORKERS = 8
+# Blocks that each thread of a cluster gets at a time from `Rows.stream`.
+BLOCKS_PER_THREAD = 2
 # Relative error that subtracting the centre after a product, and not before, may cause.
 NEAR = 1e-6
 
@@ -88,6 +98,8 @@ class Rows:
     # What blocks are by default: of a kind that is centred before it is multiplied, if any is.
     block_kind: type[Block] = DenseBlock
     is_dense = True
+    # Whether it is known how many rows there are.
+    is_counted = True
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, row_bytes: int | None = None) -> None:
         self.shape = (int(shape[0]), int(shape[1]))
@@ -96,6 +108,8 @@ class Rows:
         self.stored = np.dtype(dtype)
         self.row_bytes = row_bytes or self.shape[1] * self.dtype.itemsize
         self.center = np.zeros(self.shape[1])
+        # The middle of some rows, and how far these are from it: the same for any centre.
+        self._middles: dict[int, tuple[Array, float]] = {}
 
     def read(self, start: int, stop: int) -> Any:
         """Rows ``start`` to ``stop`` as an array that nothing else writes to."""
@@ -105,7 +119,10 @@ class Rows:
     def bounds(self) -> list[Bounds]:
         """First row of each block, and the one after its last."""
         n_blocks = -(-self.shape[0] * self.row_bytes // BLOCK_BYTES)
-        return [(place.start, place.stop) for place in even_slices(self.shape[0], n_blocks)]
+        if n_blocks <= 1:
+            return [(0, self.shape[0])]
+        places = even_slices(self.shape[0], n_blocks)
+        return [(place.start, place.stop) for place in places]
 
     def block(self, start: int, stop: int) -> Any:
         """Rows ``start`` to ``stop`` as a block."""
@@ -128,10 +145,32 @@ class Rows:
         """The same rows in blocks of ``n_rows`` or more, if larger blocks cost no memory."""
         return self
 
+    def finer(self, row_bytes: int) -> Self:
+        """The same rows in blocks for results of ``row_bytes`` bytes a row, if these are larger."""
+        other = copy.copy(self)
+        other.row_bytes = max(self.row_bytes, row_bytes)
+        return other
+
+    def counted(self) -> "Rows":
+        """The same rows, of which it is known how many there are."""
+        return self
+
+    def header(self) -> Any:
+        """No rows, with as many columns, and with their names if they have any."""
+        return np.empty((0, self.shape[1]))
+
     def whole(self) -> Array:
         """All rows as one array, for methods that cannot do with blocks."""
         blocks = [self.read(*place) for place in self.bounds]
         return np.ascontiguousarray(np.concatenate(blocks), self.dtype)
+
+    def paged(self) -> Array:
+        """All rows as one array, which is in a scratch file if they are not in memory."""
+        X = empty_scratch(self.shape, self.dtype)
+        for place in self.bounds:
+            X[slice(*place)] = self.read(*place)
+            let_go(X)
+        return X
 
     def precise(self) -> Self:
         """The same rows in double precision, centred before they are multiplied if dense."""
@@ -166,9 +205,12 @@ class Rows:
         ``n_read`` of each: exact where a column is constant, and not moved far by
         outliers. Blocks are of the kind ``near`` if that costs no digits that matter.
         """
-        sample = np.concatenate(list(self._sample(n_read))).astype(np.float64)
-        other = self.centred(np.median(sample, axis=0))
-        spread = float(np.median(square_norms(sample - other.center)))
+        if n_read not in self._middles:
+            sample = np.concatenate(list(self._sample(n_read))).astype(np.float64)
+            middle = np.median(sample, axis=0)
+            self._middles[n_read] = middle, float(np.median(square_norms(sample - middle)))
+        middle, spread = self._middles[n_read]
+        other = self.centred(middle)
         rounding = 2.0 ** (-23 if self.dtype == np.float32 else -52)
         rounding *= float(np.linalg.norm(other.center))
         if self.stored == self.dtype and rounding <= NEAR * np.sqrt(spread):
@@ -201,13 +243,28 @@ class Rows:
         self, function: Task, *state: Any, along: tuple[Array, ...] = (), first: int = 0
     ) -> Any:
         """Apply ``function`` to every block from ``first`` on; join the results in row order."""
-        parts = self._each(function, _c_ordered(state), _c_ordered(along), self.bounds[first:])
-        return _join(self._gather(list(parts)))
+        # Closed at once where an interrupt ends the work: what it holds must not wait for it.
+        with closing(
+            self._each(function, _c_ordered(state), _c_ordered(along), self.bounds[first:])
+        ) as parts:
+            return _join(self._gather(list(parts)))
 
     def sum(self, function: Task, *state: Any, along: tuple[Array, ...] = ()) -> Any:
         """Apply ``function`` to every block and add up what it returns, arrays of its own."""
-        parts = self._each(function, _c_ordered(state), _c_ordered(along), self.bounds)
-        return self._gather([fold(parts, self._add)])[0]
+        with closing(
+            self._each(function, _c_ordered(state), _c_ordered(along), self.bounds)
+        ) as parts:
+            return self._gather([fold(parts, self._add)])[0]
+
+    def rowwise(self, function: Task, *state: Any) -> Any:
+        """What `map` gives; of a Dask array, Dask arrays of which nothing is computed yet."""
+        return self.map(function, *state)
+
+    def stream(self, function: Task, *state: Any) -> Iterator[Any]:
+        """Apply ``function`` to every block; yield the results in row order, few at a time."""
+        with closing(self._each(function, _c_ordered(state), (), self.bounds)) as parts:
+            while batch := list(islice(parts, self._batch_size())):
+                yield from self._gather(batch)
 
     def _each(
         self,
@@ -215,14 +272,14 @@ class Rows:
         state: tuple[Any, ...],
         along: tuple[Array, ...],
         bounds: list[Bounds],
-    ) -> Iterator[Any]:
+    ) -> Generator[Any, None, None]:
         def work(place: Bounds) -> Any:
             pieces = tuple(a[slice(*place)] for a in along)
             return _apply(function, self.block(*place), pieces, state)
 
         # As many workers as BLAS may have threads, each with a BLAS of one thread: a limit on
         # BLAS limits this too, and one block is always worked on by one thread.
-        with one_blas_thread:
+        with one_blas_thread():
             workers = min(one_blas_thread.allowed, len(bounds))
             if workers == 1:
                 yield from map(work, bounds)
@@ -233,6 +290,10 @@ class Rows:
 
     def _gather(self, parts: list[Any]) -> list[Any]:
         return parts
+
+    def _batch_size(self) -> int:
+        """How many results are gathered at a time while they are streamed."""
+        return 1
 
 
 def _differ(block: DenseBlock, columns: Array, values: Array) -> Array:
@@ -247,6 +308,7 @@ class ArrayRows(Rows):
         self.X, self.block_kind = X, block_kind
 
     def read(self, start: int, stop: int) -> Array:
+        let_go(self.X)
         return self.X[start:stop]
 
     def coarser(self, n_rows: int) -> Self:
@@ -255,6 +317,9 @@ class ArrayRows(Rows):
         return other
 
     def whole(self) -> Array:
+        return self.paged()
+
+    def paged(self) -> Array:
         return np.ascontiguousarray(self.X, self.dtype)
 
 
@@ -281,7 +346,32 @@ class SparseRows(Rows):
         return np.asarray(largest == least).ravel()
 
 
-class FileRows(Rows):
+class StoredRows(Rows):
+    """Rows on a disk, where reading may fail."""
+
+    place: str
+
+    def read(self, start: int, stop: int) -> Array:
+        """Rows ``start`` to ``stop``, and not fewer."""
+        try:
+            found = self._read(start, stop)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise OSError(
+                f"Rows {start} to {stop - 1} of {self.place} cannot be read: {error}"
+            ) from error
+        if len(found) < stop - start:
+            raise OSError(
+                f"{self.place} ends before row {stop - 1} of {self.shape[0]}: it was cut off."
+            )
+        return found
+
+    def _read(self, start: int, stop: int) -> Array:
+        raise NotImplementedError
+
+
+class FileRows(StoredRows):
     """Rows of a `numpy.memmap`, read by path: nothing stays mapped, and only a path is sent."""
 
     def __init__(self, X: "np.memmap[Any, Any]") -> None:
@@ -291,7 +381,9 @@ class FileRows(Rows):
             root = root.base
         # A view inherits the offset of the array it was cut from, so it is worked out anew.
         self.offset = root.offset + X.ctypes.data - root.ctypes.data
-        self.path = str(X.filename)
+        self.path = self.place = str(X.filename)
+        # Of a map that is written to, the time of the last change may come late.
+        self.changed = self._changed() if X.mode == "r" else None
 
     @staticmethod
     def accepts(X: Any) -> bool:
@@ -304,19 +396,30 @@ class FileRows(Rows):
             and X.flags.c_contiguous
         )
 
-    def read(self, start: int, stop: int) -> Array:
+    def __getstate__(self) -> dict[str, Any]:
+        # On another machine the time of the last change may be rounded in another way.
+        return {**self.__dict__, "changed": None}
+
+    def _changed(self) -> int:
+        return Path(self.path).stat().st_mtime_ns
+
+    def _read(self, start: int, stop: int) -> Array:
+        if self.changed not in (None, self._changed()):
+            raise RuntimeError("the file was changed meanwhile.")
         width = self.shape[1]
         at = self.offset + start * width * self.stored.itemsize
         count = (stop - start) * width
-        return np.fromfile(self.path, self.stored, count, offset=at).reshape(-1, width)
+        found = np.fromfile(self.path, self.stored, count, offset=at)
+        return found[: len(found) // width * width].reshape(-1, width)
 
 
-class HDF5Rows(Rows):
+class HDF5Rows(StoredRows):
     """Rows of an h5py dataset; on another process the file is opened by its path."""
 
     def __init__(self, X: Any) -> None:
         super().__init__(X.shape, X.dtype)
         self.X, self.path, self.name = X, str(Path(X.file.filename).absolute()), X.name
+        self.place = f"{self.path}:{self.name}"
 
     @staticmethod
     def accepts(X: Any) -> bool:
@@ -326,57 +429,118 @@ class HDF5Rows(Rows):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "X": None}
 
-    def read(self, start: int, stop: int) -> Array:
+    def _read(self, start: int, stop: int) -> Array:
         if self.X is not None:
-            return np.asarray(self.X[start:stop])
+            return np.ascontiguousarray(self.X[start:stop])
         import h5py
 
         with h5py.File(self.path, "r") as file:
-            return np.asarray(file[self.name][start:stop])
+            return np.ascontiguousarray(file[self.name][start:stop])
 
 
-class ZarrRows(Rows):
+class ZarrRows(StoredRows):
     """Rows of a zarr array, which pickles as the path of its store."""
 
     def __init__(self, X: Any) -> None:
         super().__init__(X.shape, X.dtype)
-        self.X = X
+        self.X, self.place = X, str(X.store_path)
 
     @staticmethod
     def accepts(X: Any) -> bool:
         """Whether ``X`` is a zarr array."""
         return type(X).__module__.startswith("zarr.") and hasattr(X, "chunks")
 
-    def read(self, start: int, stop: int) -> Array:
-        return np.asarray(self.X[start:stop])
+    def _read(self, start: int, stop: int) -> Array:
+        # The array may be stored column by column, and BLAS sums by layout.
+        return np.ascontiguousarray(self.X[start:stop])
 
 
 class DaskRows(Rows):
     """Rows of a Dask array chunked by rows; the active Dask scheduler does the work."""
 
     def __init__(self, X: Any) -> None:
-        if any(np.isnan(X.shape)):
-            raise ValueError(
-                f"The Dask array has unknown chunk sizes {X.chunks}: call "
-                "X.compute_chunk_sizes() first."
-            )
         if len(X.chunks[1]) > 1:
             raise ValueError(
                 f"The Dask array has {len(X.chunks[1])} chunks along its columns, but rows must "
                 "be whole: call X.rechunk({0: 'auto', 1: -1}) first."
             )
-        super().__init__(X.shape, X.dtype)
-        sizes = tuple(stop - start for start, stop in self.bounds)
+        refuse_sparse(X._meta)
+        # Filters leave behind how many rows there are, which `rowwise` need not know.
+        self.is_counted = not np.isnan(X.shape[0])
+        super().__init__((X.shape[0] if self.is_counted else 0, X.shape[1]), X.dtype)
         self.X = X
-        self.blocks = X.rechunk((sizes, X.shape[1])).to_delayed().ravel()
+        # Where the blocks are when they are cut, once for all copies with other centres.
+        self._cut: list[Any] = []
 
     @staticmethod
     def accepts(X: Any) -> bool:
         """Whether ``X`` is a Dask array."""
         return type(X).__module__.startswith("dask.") and hasattr(X, "rechunk")
 
+    def counted(self) -> Rows:
+        if not self.is_counted:
+            raise ValueError(
+                f"The Dask array has unknown chunk sizes {self.X.chunks}: call "
+                "X.compute_chunk_sizes() first."
+            )
+        return self
+
+    @property
+    def blocks(self) -> Any:
+        """The blocks as delayed values."""
+        if not self._cut:
+            self._cut.append(self._in_blocks().to_delayed().ravel())
+        return self._cut[0]
+
+    def finer(self, row_bytes: int) -> Self:
+        other = super().finer(row_bytes)
+        other._cut = []
+        return other
+
+    def _in_blocks(self) -> Any:
+        """The array in chunks that are blocks."""
+        if not self.is_counted:
+            return self.X
+        return self.X.rechunk({0: tuple(stop - start for start, stop in self.bounds)})
+
     def read(self, start: int, stop: int) -> Array:
-        return np.asarray(self.X[start:stop].compute())
+        return np.ascontiguousarray(_again(self.X[start:stop].compute))
+
+    def map(
+        self, function: Task, *state: Any, along: tuple[Array, ...] = (), first: int = 0
+    ) -> Any:
+        return _again(lambda: Rows.map(self, function, *state, along=along, first=first))
+
+    def sum(self, function: Task, *state: Any, along: tuple[Array, ...] = ()) -> Any:
+        return _again(lambda: Rows.sum(self, function, *state, along=along))
+
+    def rowwise(self, function: Task, *state: Any) -> Any:
+        import dask.array as da
+        from dask.delayed import delayed
+
+        state = _c_ordered(state)
+        # A row at the centre tells the types and widths of the results.
+        row = self.block_kind(self.center[None].astype(self.stored), self.center, self.dtype)
+        with one_blas_thread():
+            found = _apply(function, row, (), state)
+        empty = tuple(part[:0] for part in (found if isinstance(found, tuple) else (found,)))
+        shared = (self.block_kind, self.center, self.dtype, function, state)
+        # One node for what every task needs, which is not taken apart.
+        node = delayed((shared, empty), pure=False, traverse=False)
+        array = self._in_blocks()
+        tuples = da.blockwise(
+            _lazy_work, "i", array, "ij", node, None,
+            dtype=object, meta=np.empty(0, object), concatenate=False,
+        )  # fmt: skip
+        parts = []
+        for place, part in enumerate(empty):
+            chunks = (array.chunks[0], *((width,) for width in part.shape[1:]))
+            axes = {"new_axis": list(range(1, part.ndim))} if part.ndim > 1 else {}
+            taken = tuples.map_blocks(
+                _part, place, dtype=part.dtype, meta=part, chunks=chunks, **axes
+            )
+            parts.append(taken.rechunk({0: self.X.chunks[0]}) if self.is_counted else taken)
+        return tuple(parts) if isinstance(found, tuple) else parts[0]
 
     def _each(
         self,
@@ -384,7 +548,7 @@ class DaskRows(Rows):
         state: tuple[Any, ...],
         along: tuple[Array, ...],
         bounds: list[Bounds],
-    ) -> Iterator[Any]:
+    ) -> Generator[Any, None, None]:
         from dask.delayed import delayed
 
         # One node for what every task needs; a task adds only its own rows of ``along``.
@@ -400,28 +564,127 @@ class DaskRows(Rows):
 
         return delayed(_add, pure=False)(left, right)
 
+    def _batch_size(self) -> int:
+        threads: Iterable[int] = getattr(_client(), "nthreads", dict)().values()
+        return BLOCKS_PER_THREAD * max(sum(threads), os.cpu_count() or 1)
+
     def _gather(self, parts: list[Any]) -> list[Any]:
         from dask.base import compute
 
-        with one_blas_thread:
+        with one_blas_thread():
             return list(compute(*parts))
+
+
+class FrameRows(DaskRows):
+    """Rows of a Dask data frame, whose partitions do not know how long they are."""
+
+    def __init__(self, frame: Any, lengths: bool | None = None) -> None:
+        others = {
+            str(name): str(kind)
+            for name, kind in frame.dtypes.items()
+            if not isinstance(kind, np.dtype) or kind.kind not in "biuf"
+        }
+        if others:
+            shown = ", ".join(f"{name} ({kind})" for name, kind in list(others.items())[:5])
+            raise ValueError(
+                f"X must hold real numbers, but {len(others)} of its columns do not: {shown}. "
+                "Choose columns of numbers, or convert them, as with X.astype('float64')."
+            )
+        self.frame, self.columns = frame, frame.columns
+        numbers = frame.astype(np.result_type(*frame.dtypes))
+        super().__init__(numbers.to_dask_array(lengths=lengths))
+
+    @staticmethod
+    def accepts(X: Any) -> bool:
+        """Whether ``X`` is a Dask data frame."""
+        homes = ("dask.dataframe.", "dask_expr.")  # the latter before 2025
+        return type(X).__module__.startswith(homes) and hasattr(X, "columns")
+
+    def header(self) -> Any:
+        import pandas
+
+        return pandas.DataFrame(columns=self.columns)
+
+    def counted(self) -> Rows:
+        """The same rows; their partitions are counted now, which may read all of them once."""
+        if self.is_counted:
+            return super().counted()
+        return FrameRows(self.frame, lengths=True).counted()
+
+
+def refuse_sparse(chunk: Any) -> None:
+    """Say what to do about a Dask array of sparse chunks."""
+    if sparse.issparse(chunk):
+        raise TypeError(
+            f"The chunks of the Dask array are sparse ({type(chunk).__name__}), and dense ones are "
+            "needed: pass X.map_blocks(lambda block: block.toarray(), dtype=X.dtype), or the CSR "
+            "matrix X.compute() if memory can hold it."
+        )
+
+
+def _again(work: Callable[[], T]) -> T:
+    """Do some work, and anew where a worker died with what had been sent to it."""
+    for n_left in reversed(range(LOST_WORKERS + 1)):
+        try:
+            return work()
+        except (CancelledError, OSError) as error:
+            client = _client()
+            if client is not None and _is_lost(client):
+                raise ConnectionError(
+                    "The connection to the Dask scheduler was lost. Start the cluster, connect to "
+                    "it, and fit again; inside of robustpca.checkpoint(path) a fit would go on."
+                ) from error
+            if not n_left or isinstance(error, OSError):
+                raise
+    raise AssertionError
+
+
+def _client() -> Any:
+    """The client of a cluster that Dask gives its graphs to, or None."""
+    from dask.base import get_scheduler
+
+    client = getattr(get_scheduler(), "__self__", None)
+    return client if hasattr(client, "scatter") else None
+
+
+def _is_lost(client: Any) -> bool:
+    """Whether a client has no connection; it may take a moment to notice."""
+    for _ in range(20):
+        if client.status != "running":
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def _scattered(pieces: list[Any]) -> list[Any]:
     """Send the pieces to the workers of a cluster directly, and not within a task graph."""
-    from dask.base import get_scheduler
-
-    # What Dask gives a graph to: a client of a cluster can also take data.
-    client: Any = getattr(get_scheduler(), "__self__", None)
-    if not pieces[0] or not hasattr(client, "scatter"):
+    client = _client() if pieces[0] else None
+    if client is None:
         return pieces
     return list(client.scatter(pieces, hash=False))
 
 
+def _lazy_work(blocks: list[Any], given: tuple[Any, ...]) -> tuple[Array, ...]:
+    """Results of the one chunk of some rows, as a tuple in any case."""
+    shared, empty = given
+    (block,) = blocks
+    if not block.shape[0]:  # what a filter left of a chunk
+        return empty
+    # Whoever computes it may have any number of threads, here and in BLAS.
+    with one_blas_thread():
+        found = _work_shared(block, shared, ())
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _part(results: tuple[Array, ...], place: int) -> Array:
+    return results[place]
+
+
 def _work_shared(block: Any, shared: tuple[Any, ...], pieces: tuple[Array, ...]) -> Any:
     kind, center, dtype, function, state = shared
+    refuse_sparse(block)
     # What came over a wire may begin anywhere in memory, and then NumPy leaves BLAS aside.
-    block, pieces = np.require(block, requirements="A"), _aligned(pieces)
+    block, pieces = np.require(block, requirements=["A", "C"]), _aligned(pieces)
     return _apply(function, kind(block, center, dtype), pieces, _aligned(state))
 
 
@@ -436,8 +699,10 @@ ON_DISK: tuple[Any, ...] = (FileRows, HDF5Rows, ZarrRows)
 
 def lazy_rows(X: Any) -> Rows | None:
     """The source of an array that is not held in memory, or None if ``X`` is no such array."""
-    for source in (*ON_DISK, DaskRows):
+    for source in (*ON_DISK, FrameRows, DaskRows):
         if source.accepts(X):
+            if X.ndim != 2:
+                raise ValueError(f"Expected 2D array, got {X.ndim}D {type(X).__name__} instead.")
             rows: Rows = source(X)
             return rows
     return None

@@ -242,7 +242,10 @@ def _slopes(block: DenseBlock, outside: Array, floor: float) -> tuple[int, float
     here = lengths <= floor
     pulls = np.where(here, 0.0, 1 / np.where(here, 1.0, lengths))
     force = block.adjoint(pulls[:, None])[:, 0]
-    return int(here.sum()), float(pulls.sum()), force, block.weighted_gram(pulls**3)[1]
+    # Cubes in the unit of the largest, since those of small data overflow.
+    unit = float(pulls.max(initial=0.0)) or 1.0
+    curvature = block.weighted_gram((pulls / unit) ** 3)[1] * unit * unit * unit
+    return int(here.sum()), float(pulls.sum()), force, curvature
 
 
 def _reach(along: Array, lengths: Array, guess: float) -> float:

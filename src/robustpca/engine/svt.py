@@ -18,8 +18,9 @@ from robustpca.engine.blocks import even_slices, slices
 from robustpca.engine.linalg import Array
 from robustpca.engine.threads import ThreadPool
 
-# Rows of a tile: high enough for BLAS, low enough for the second-level cache.
-TILE_ROWS = 128
+# Rows of a tile: high enough for BLAS, low enough for the second-level cache. More if the tile has
+# fewer than so many entries.
+TILE_ROWS, TILE_ENTRIES = 128, 32_768
 # Rows are dealt to this many lanes, whatever the number of threads: sums come out the same.
 N_LANES = 4
 # Share of the short side above which its Gram matrix is the cheaper way, and below which the
@@ -75,9 +76,20 @@ class LowRank:
         return float(np.sqrt(np.sum(inside**2) + max(float(squares.sum()), 0.0)))
 
 
-def lanes(n_rows: int) -> list[list[slice]]:
-    """The tiles of each lane."""
-    return [slices(lane.stop, TILE_ROWS, lane.start) for lane in even_slices(n_rows, N_LANES)]
+def tile_rows(n_features: int) -> int:
+    """Largest number of rows of a tile."""
+    return max(TILE_ROWS, TILE_ENTRIES // max(n_features, 1))
+
+
+def lanes(shape: tuple[int, ...]) -> list[list[slice]]:
+    """The tiles of each lane of a matrix of this shape."""
+    n_rows, size = shape[0], tile_rows(shape[1])
+    return [slices(lane.stop, size, lane.start) for lane in even_slices(n_rows, N_LANES)]
+
+
+def row_tiles(shape: tuple[int, ...]) -> list[slice]:
+    """The tiles of all rows of a matrix of this shape."""
+    return [place for lane in lanes(shape) for place in lane]
 
 
 class SingularThreshold:
@@ -91,7 +103,7 @@ class SingularThreshold:
         self.shape, self.pool = shape, pool
         self.rng = np.random.default_rng(seed)
         self.short = min(shape)
-        self.lanes = lanes(shape[0])
+        self.lanes = lanes(shape)
         self.block: Array | None = None
         if self.short > SMALL:
             self.block = self._completed(np.empty((0, shape[1])), SPARE + 2)
@@ -183,7 +195,7 @@ class SingularThreshold:
             # A pivot of the size of rounding error means dependence, even if it is positive.
             if np.diag(factor).min() ** 2 <= len(gram) * eps:
                 raise linalg.LinAlgError
-            root = linalg.solve_triangular(factor, np.diag(scale), trans="T", check_finite=False).T
+            root = scale[:, None] * linalg.lapack.dtrtri(factor)[0]
         except linalg.LinAlgError:
             # Dependent images: leave out the directions in which there is only rounding error.
             found, vectors = linalg.eigh(gram, check_finite=False)
@@ -205,14 +217,9 @@ class SingularThreshold:
         return np.vstack([known, linalg.qr(more.T, mode="economic", check_finite=False)[0].T])
 
     def _by_gram(self, A: Array, threshold: float) -> LowRank:
-        tall = A.shape[0] >= A.shape[1]
-        parts = even_slices(A.shape[0] if tall else A.shape[1], N_LANES)
-        if tall:
-            gram = sum(self.pool.map(lambda place: A[place].T @ A[place], parts))
-        else:
-            gram = sum(self.pool.map(lambda place: A[:, place] @ A[:, place].T, parts))
+        tall, parts = A.shape[0] >= A.shape[1], even_slices(max(A.shape), N_LANES)
         squares, vectors = linalg.eigh(
-            np.asarray(gram, dtype=np.float64), driver="evd", overwrite_a=True, check_finite=False
+            _short_gram(A, self.pool), driver="evd", overwrite_a=True, check_finite=False
         )
         values = np.sqrt(np.maximum(squares[::-1], 0.0))
         rank = int(np.count_nonzero(values > threshold))
@@ -242,7 +249,7 @@ def spectral_norm(A: Array, pool: ThreadPool, n_steps: int = 12, seed: int = 0) 
     """
     if not np.isfinite(A.sum()):
         A = np.nan_to_num(A, nan=0.0)
-    places = lanes(A.shape[0])
+    places = lanes(A.shape)
     v = np.asarray(np.random.default_rng(seed).normal(size=A.shape[1]))
     basis, longest = np.zeros((0, A.shape[1])), 0.0
     for _ in range(min(n_steps, *A.shape)):
@@ -264,7 +271,7 @@ def restricted_norm(A: Array, directions: Array, pool: ThreadPool) -> float:
     """Largest singular value near a span of directions, by a step of subspace iteration."""
     if len(directions) == 0:
         return 0.0
-    wholes = [slice(tiles[0].start, tiles[-1].stop) for tiles in lanes(A.shape[0]) if tiles]
+    wholes = [slice(tiles[0].start, tiles[-1].stop) for tiles in lanes(A.shape) if tiles]
     images = np.concatenate(pool.map(lambda whole: A[whole] @ directions.T, wholes))
     basis = linalg.qr(images, mode="economic", overwrite_a=True, check_finite=False)[0]
     back = np.sum(pool.map(lambda whole: basis[whole].T @ A[whole], wholes), axis=0)
@@ -272,6 +279,30 @@ def restricted_norm(A: Array, directions: Array, pool: ThreadPool) -> float:
     last = len(gram) - 1
     largest = linalg.eigvalsh(gram, subset_by_index=(last, last), check_finite=False)
     return float(np.sqrt(max(largest[0], 0.0)))
+
+
+def short_side_norm(A: Array, pool: ThreadPool) -> float:
+    """Largest singular value, from the Gram matrix of the short side."""
+    last = min(A.shape) - 1
+    largest = linalg.eigvalsh(
+        _short_gram(A, pool), subset_by_index=(last, last), overwrite_a=True, check_finite=False
+    )
+    return float(np.sqrt(max(largest[0], 0.0)))
+
+
+def _short_gram(A: Array, pool: ThreadPool) -> Array:
+    """Inner products of the rows or columns, whichever are fewer, in double precision."""
+    tall = A.shape[0] >= A.shape[1]
+
+    def work(place: slice) -> Array:
+        part = A[place].T if tall else A[:, place]
+        # OpenBLAS fills its registers with what lies beside a small block and does not use what
+        # comes of it, but NumPy reports it (numpy/numpy#24067).
+        with np.errstate(invalid="ignore"):
+            return np.asarray(part @ part.T)
+
+    grams = pool.map(work, even_slices(max(A.shape), N_LANES))
+    return np.asarray(sum(grams), dtype=np.float64)
 
 
 def _gram_times(A: Array, direction: Array) -> Callable[[list[slice]], Array]:

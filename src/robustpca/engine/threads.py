@@ -7,7 +7,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache, lru_cache
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import Any, Self, TypeVar
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
@@ -16,9 +17,36 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-@lru_cache(maxsize=1)
-def _controller() -> Any:
-    return ThreadpoolController().select(user_api="blas")
+@cache
+def _controller(user_api: str = "blas") -> Any:
+    return ThreadpoolController().select(user_api=user_api)
+
+
+@contextmanager
+def one_openmp_thread() -> Iterator[None]:
+    """Hold OpenMP to one thread in the calling one, for the length of a ``with``.
+
+    Scikit-learn's k-means and neighbour searches use it. The threads of GNU's OpenMP do not come
+    along when a process forks, and its child would wait for them forever; and sums in several
+    threads come in any order, so that results would differ in their last digits.
+    """
+    before = openmp_threads()
+    try:
+        set_openmp_threads([1] * len(before))
+        yield
+    finally:
+        set_openmp_threads(before)
+
+
+def openmp_threads() -> list[int]:
+    """How many threads each OpenMP library may use in the calling thread."""
+    return [library.num_threads for library in _controller("openmp").lib_controllers]
+
+
+def set_openmp_threads(numbers: list[int]) -> None:
+    """Let each OpenMP library use so many threads in the calling thread."""
+    for library, number in zip(_controller("openmp").lib_controllers, numbers, strict=True):
+        library.set_num_threads(number)
 
 
 def _release_blas() -> None:
@@ -32,31 +60,68 @@ def _release_blas() -> None:
 
 
 class OneBlasThread:
-    """Hold BLAS to one thread; the last of several fits to leave restores the old limit.
+    """Hold BLAS to one thread while any fit runs; the last to leave restores the old limit.
 
-    A fit runs inside: its threads work on blocks, and its small factorisations are faster
-    without the help of a second thread.
+    Used as ``with one_blas_thread():``. A fit runs inside: its threads work on blocks, and its
+    small factorisations are faster without the help of a second thread.
     """
 
     def __init__(self) -> None:
-        self.lock, self.depth, self.allowed = threading.Lock(), 0, 1
+        self.lock, self.holders, self.allowed = threading.RLock(), set[int](), 1
+        self.limiter: Any = None
 
-    def __enter__(self) -> None:
+    def __call__(self) -> "Hold":
+        return Hold(self)
+
+    def acquire(self, thread: int) -> None:
+        """Count a thread in; the first one limits BLAS."""
         with self.lock:
-            if self.depth == 0:
+            self.holders.add(thread)
+            if self.limiter is None:
                 libraries = _controller().lib_controllers
                 self.allowed = max((lib.num_threads for lib in libraries), default=1)
                 _release_blas()
                 self.limiter = _controller().limit(limits=1)
-            self.depth += 1
 
-    def __exit__(self, *exc: object) -> None:
+    def release(self, thread: int) -> None:
+        """Count a thread out, which may be done twice; the last one restores the limit."""
         with self.lock:
-            self.depth -= 1
-            if self.depth == 0:
+            self.holders.discard(thread)
+            if not self.holders and self.limiter is not None:
                 _release_blas()
                 self.limiter.restore_original_limits()
                 _release_blas()
+                self.limiter = None
+
+
+class Hold:
+    """The limit for the length of a ``with``; within another one of its thread it does nothing.
+
+    So the outermost one alone decides, and an interrupt in the midst of inner ones, or a generator
+    that stays where it was interrupted, cannot leave the limit behind.
+    """
+
+    def __init__(self, limit: OneBlasThread) -> None:
+        self.limit, self.thread, self.is_outermost = limit, threading.get_ident(), False
+
+    def __enter__(self) -> None:
+        if self.thread in self.limit.holders:
+            return
+        self.is_outermost = True
+        try:
+            self.limit.acquire(self.thread)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *exc: object) -> None:
+        if not self.is_outermost:
+            return
+        try:
+            self.limit.release(self.thread)
+        except KeyboardInterrupt:  # in the midst of it
+            self.limit.release(self.thread)
+            raise
 
 
 one_blas_thread = OneBlasThread()
@@ -71,15 +136,18 @@ class ThreadPool:
     """
 
     def __enter__(self) -> Self:
-        one_blas_thread.__enter__()
-        self.size = one_blas_thread.allowed
-        self.executor = ThreadPoolExecutor(self.size) if self.size > 1 else None
+        with ExitStack() as stack:
+            stack.enter_context(one_blas_thread())
+            self.size = one_blas_thread.allowed
+            self.executor = None
+            if self.size > 1:
+                self.executor = stack.enter_context(ThreadPoolExecutor(self.size))
+                stack.callback(self.executor.shutdown, cancel_futures=True)
+            self.leave = stack.pop_all().close
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self.executor is not None:
-            self.executor.shutdown(cancel_futures=True)
-        one_blas_thread.__exit__(*exc)
+        self.leave()
 
     def map(self, work: Callable[[T], R], jobs: Iterable[T]) -> list[R]:
         """Do all jobs and return their results in order."""
@@ -112,6 +180,9 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     import numba
 
     # Sums may be reordered to use vector registers; NaN retains its meaning.
-    return numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"})(
-        function
-    )
+    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:
+        # Neither the package nor a home is writable, as in a container: compiled in each process.
+        return numba.njit(**options)(function)

@@ -17,6 +17,7 @@ from robustpca.models import (
     paths,
     reweighted,
     rvfl,
+    saving,
     wrapped,
 )
 from robustpca.models.advice import *
@@ -32,6 +33,7 @@ from robustpca.models.nonnegative import *
 from robustpca.models.paths import *
 from robustpca.models.reweighted import *
 from robustpca.models.rvfl import *
+from robustpca.models.saving import *
 from robustpca.models.wrapped import *
 
 # Each family lists its public names; a new method is listed there and nowhere else.
@@ -48,6 +50,7 @@ FAMILIES = (
     paths,
     reweighted,
     rvfl,
+    saving,
     wrapped,
 )
 if not TYPE_CHECKING:  # a type checker reads the star imports, and not this sum

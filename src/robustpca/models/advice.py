@@ -15,6 +15,7 @@ from sklearn.utils import check_array
 
 from robustpca.engine.linalg import Array
 from robustpca.engine.rows import ArrayRows
+from robustpca.engine.threads import one_openmp_thread
 from robustpca.models.lowrank import RPCA, RPCAG
 from robustpca.models.lowrank_graph import FRPCAG
 from robustpca.models.reweighted import PCAAN
@@ -158,7 +159,8 @@ class _Found:
         repaired = units.remove(np.where(wrong, model.low_rank_, X))
         rank = rank_of(ArrayRows(repaired))
         usual = np.flatnonzero(~whole)
-        labels, n_groups = _groups(repaired[usual], rank)
+        with one_openmp_thread():
+            labels, n_groups = _groups(repaired[usual], rank)
         within = repaired.copy()
         for label in range(n_groups):
             members = usual[labels == label]

@@ -4,7 +4,7 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -22,19 +22,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustpca.engine.blocks import DenseBlock, cached_rows, slices
-from robustpca.engine.linalg import Array, flip_signs, orthonormal
+from robustpca.engine.linalg import Array, finite, flip_signs, orthonormal
+from robustpca.engine.memory import refuse_too_large
 from robustpca.engine.progress import Callback, Ending, Progress
 from robustpca.engine.rows import ArrayRows, Rows, SparseRows, lazy_rows
-from robustpca.engine.threads import one_blas_thread
-from robustpca.models.flags import Flags, Scatter, flags
-from robustpca.models.params import Interval, StrOptions, fit_context
+from robustpca.models.estimator import Estimator, all_or_nothing, refuse_containers
+from robustpca.models.flags import Distances, Flags, Scatter, flags
+from robustpca.models.params import Interval, StrOptions
 from robustpca.models.precision import precision_warnings
 from robustpca.parts.ranks import rank_of
 
 Model = TypeVar("Model", bound=BaseEstimator)
 
 # The cutoffs are learnt from at most this many rows, read in this many places.
-FLAG_ROWS, FLAG_PLACES = 8192, 64
+FLAG_ROWS, FLAG_PLACES = 4096, 64
 # Warnings point at the first line of code outside of these folders.
 LIBRARIES = (str(Path(__file__).parents[1]), str(Path(sklearn.__file__).parent))
 
@@ -184,24 +185,29 @@ def reporter(model: Any, unit: str = "pass") -> Callback:
                 + (f", {progress.detail}" if progress.detail else "")
             )
         if callback is not None:
-            callback(progress)
+            callback(replace(progress, method=name, tol=model.tol, max_iter=model.max_iter))
 
     return report
 
 
-def given_codes(model: Any, X: Any) -> Array:
-    """What `inverse_transform` of a fitted model was given, if it can be scores of rows."""
+def points_of(model: Any, X: Any, decoder: Array, mean: Array | float) -> Array:
+    """Rows that have the scores ``X``, which `inverse_transform` of a fitted model was given."""
     check_is_fitted(model)
-    codes = np.asarray(X)
+    rows = lazy_rows(X)
+    codes = np.asarray(X) if rows is None else X
     if codes.ndim != 2 or codes.shape[1] != model.n_components_:
         raise ValueError(
             f"inverse_transform takes scores of shape (n_samples, {model.n_components_}), "
             f"but X has shape {codes.shape}."
         )
-    return codes
+    rows = ArrayRows(codes) if rows is None else rows
+    # In the blocks of the rows that the scores belong to.
+    rows = rows.finer(decoder.shape[1] * rows.dtype.itemsize)
+    points: Array = rows.rowwise(_points, decoder, mean)
+    return points
 
 
-class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMixin, BaseEstimator):
+class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMixin, Estimator):
     """Base of all models that end with ``mean_`` and orthonormal ``components_``.
 
     A method derives from it and writes ``_fit(rows)``, which returns a `Fit` with a subspace.
@@ -226,6 +232,8 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
     _min_samples = 2
     # Whether a fit reads row blocks one after the other, and never holds all rows at once.
     _by_blocks: ClassVar[bool] = True
+    # Arrays of the size of the data that a fit to rows in a file stores on disk at the same time.
+    _scratch_arrays: ClassVar[int] = 0
 
     n_components: Any
     max_iter: int
@@ -233,12 +241,28 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
     contamination: Any = "auto"
     callback: Callback | None
     verbose: int
+
+    mean_: Array
+    components_: Array
+    n_components_: int
+    n_features_in_: int
+    n_samples_: int
+    explained_variance_: Array
+    explained_variance_ratio_: Array
+    singular_values_: Array
+    orthogonal_cutoff_: float
+    score_cutoff_: float
+    noise_variance_: float
+    offset_: float
+    objective_: Array
+    n_iter_: int
+    converged_: bool
     _flags: Flags
 
     def _fit(self, rows: Rows) -> Fit:
         raise NotImplementedError
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing()
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model to the rows of ``X``.
 
@@ -246,7 +270,8 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
         ----------
         X : array of shape (n_samples, n_features)
             A NumPy array, SciPy CSR matrix or data frame; or rows that are not held in memory:
-            a numpy.memmap, an h5py dataset, a zarr array, or a Dask array chunked by rows.
+            a numpy.memmap, an h5py dataset, a zarr array, a Dask array chunked by rows, or a
+            Dask data frame, whose rows are counted first.
         y : None
             Ignored.
 
@@ -256,16 +281,19 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
             The fitted model.
         """
         rows = self._rows(X, reset=True)
+        if not self._reads_blocks() and not isinstance(rows, ArrayRows):
+            refuse_too_large(rows, type(self).__name__)
         for warning in precision_warnings(rows):
             warn(warning)
-        # A fit that is interrupted must not leave a mixture of itself and an older one.
-        self.__dict__.pop("components_", None)
-        with one_blas_thread:
-            fit = self._fit(rows)
-            store(self, fit)
-            if fit.subspace is not None:
-                store(self, self._flagging(rows, fit.subspace))
-        return store(self, Fit({"offset_": self._offset(X)}))
+        fit = self._fit(rows)
+        store(self, fit)
+        if fit.subspace is not None:
+            store(self, self._flagging(rows, fit.subspace))
+        return store(self, Fit({"offset_": self._offset(rows)}))
+
+    def _reads_blocks(self) -> bool:
+        """Whether a fit with these parameters never holds all rows at once."""
+        return self._by_blocks
 
     def transform(self, X: Any) -> Array:
         """Scores of the rows of ``X``: their coordinates along the components.
@@ -278,10 +306,13 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
         Returns
         -------
         codes : ndarray of shape (n_samples, n_components)
-            The scores.
+            The scores, in memory also if the rows are in a file; of a Dask array or data frame a
+            Dask array, of which nothing is computed yet. So it is for all methods that look at
+            each row for itself; `robustpca.write_scores` writes to a file.
         """
         check_is_fitted(self)
-        return self._centred(X).map(_codes, self._encoder)
+        codes: Array = self._centred(X).rowwise(_codes, self._encoder)
+        return codes
 
     def inverse_transform(self, X: Any) -> Array:
         """Points of the subspace that have these scores.
@@ -296,7 +327,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
         points : ndarray of shape (n_samples, n_features)
             The points.
         """
-        return given_codes(self, X) @ self._decoder + self.mean_
+        return points_of(self, X, self._decoder, self.mean_)
 
     def reconstruct(self, X: Any) -> Array:
         """Project the rows of ``X`` on the subspace.
@@ -344,10 +375,11 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
         return self._distances(X)[1]
 
     def score_samples(self, X: Any) -> Array:
-        """How normal each row is by both of its distances: 0 for a typical row, -1 at the cutoff.
+        """How normal each row is by all of its distances: 0 for a typical row, -1 at the cutoff.
 
-        Logarithms of the two distances are compared with those of the training rows and added up
-        as logarithms, so that the larger one counts most.
+        These are `orthogonal_distances`, `score_distances` and, for methods that leave rows out
+        of the fit, the plain distance to the centre. Their logarithms are compared with those of
+        the training rows and added up as logarithms, so that the largest one counts most.
 
         Parameters
         ----------
@@ -361,7 +393,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
             outlier.
         """
         distances = self._distances(X)
-        return self._flags.scores(*distances)
+        return self._flags.scores(distances)
 
     def decision_function(self, X: Any) -> Array:
         """How far each row is on the safe side: `score_samples` minus ``offset_``.
@@ -429,7 +461,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
         size = FLAG_ROWS // FLAG_PLACES
         starts = np.linspace(0, n - size, FLAG_PLACES).astype(int) if n > FLAG_ROWS else [0]
         places = [slice(at, at + size) if n > FLAG_ROWS else slice(0, n) for at in starts]
-        chosen = np.concatenate([np.arange(n)[place] for place in places])
+        chosen = np.concatenate([np.arange(place.start, place.stop) for place in places])
         found = flags(
             self._training_codes(rows, places),
             subspace.residuals[chosen],
@@ -450,16 +482,18 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
 
     def _training_codes(self, rows: Rows, places: list[slice]) -> Array:
         """Scores along `_basis` of some of the training rows."""
-        centred = rows.centred(self.mean_)
+        centred = rows.median_centred().centred(self.mean_)
         if len(places) == 1:
             return np.asarray(centred.map(_codes, self._basis))
         blocks = (centred.block(place.start, place.stop) for place in places)
         return np.concatenate([_codes(block, self._basis) for block in blocks])
 
-    def _offset(self, X: Any) -> float:
+    def _offset(self, rows: Rows) -> float:
         """The score below which a row is an outlier, given the training rows."""
-        share = self.contamination
-        return -1.0 if share == "auto" else float(np.quantile(self.score_samples(X), share))
+        if self.contamination == "auto":
+            return -1.0
+        scores = np.asarray(self._flags.scores(self._distances_of(rows)))
+        return float(np.quantile(scores, self.contamination))
 
     @property
     def _n_features_out(self) -> int:
@@ -479,6 +513,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
     def _rows(self, X: Any, *, reset: bool) -> Rows:
         """Check ``X`` and open it for the row engine."""
         name = type(self).__name__
+        refuse_containers(X)
         if getattr(X, "ndim", 2) == 3:
             shape = X.shape
             raise ValueError(
@@ -493,8 +528,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
                     f"{name} works on dense arrays, but X is sparse: pass X.toarray(), or use a "
                     "method such as EPCA. Sparse data was passed."
                 )
-            X = validate_data(
-                self,
+            X = self._validated(
                 X,
                 reset=reset,
                 accept_sparse=["csr"] if self._accept_sparse else False,
@@ -503,35 +537,30 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
                 ensure_min_samples=self._min_samples if reset else 1,
             )
             return SparseRows(X) if sparse.issparse(X) else ArrayRows(X)
-        self._check_lazy(rows, reset)
-        return rows
-
-    def _check_lazy(self, rows: Rows, reset: bool) -> None:
-        name = type(self).__name__
-        n_samples, n_features = rows.shape
         if rows.stored.kind not in "fiub":
             raise ValueError(f"X must hold real numbers, but its dtype is {rows.stored}.")
+        validate_data(self, rows.header(), reset=reset, skip_check_array=True)
+        rows = rows.counted() if reset else rows
         needed = self._min_samples if reset else 1
-        if n_samples < needed or n_features < 1:
+        if (rows.is_counted and rows.shape[0] < needed) or rows.shape[1] < 1:
             raise ValueError(
                 f"X has shape {rows.shape}, but {name} needs at least {needed} samples and 1 "
                 "feature."
             )
-        if reset:
-            self.n_features_in_ = n_features
-        elif n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {n_features} features, but {name} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
+        return rows
 
     def _centred(self, X: Any) -> Rows:
         return self._rows(X, reset=False).centred(self.mean_)
 
-    def _distances(self, X: Any) -> tuple[Array, Array]:
+    def _distances(self, X: Any) -> Distances:
         check_is_fitted(self)
-        squares, scores = self._centred(X).map(_distances, self._basis, self._flags.scatter)
-        return np.sqrt(squares), scores
+        return self._distances_of(self._rows(X, reset=False))
+
+    def _distances_of(self, rows: Rows) -> Distances:
+        """All distances of rows."""
+        centred = rows.centred(self.mean_)
+        orthogonal, score, central = centred.rowwise(_distances, self._basis, self._flags.scatter)
+        return orthogonal, score, central
 
     @property
     def _basis(self) -> Array:
@@ -587,13 +616,20 @@ class ObliqueModel(SubspaceModel):
 
 
 def _codes(block: Any, basis: Array) -> Array:
-    return np.ascontiguousarray(block.project(basis))
+    # Rows that were not in memory have not been looked at before.
+    with np.errstate(invalid="ignore"):
+        return finite(np.ascontiguousarray(block.project(basis)))
 
 
-def _distances(block: DenseBlock, basis: Array, scatter: Scatter) -> tuple[Array, Array]:
-    codes, norms = block.coordinates(basis)
-    squares = np.maximum(block.square_distances(codes, norms, basis), 0.0)
-    return squares, scatter.distances(codes)
+def _points(block: DenseBlock, decoder: Array, mean: Array | float) -> Array:
+    return np.asarray(block.block @ decoder + mean)
+
+
+def _distances(block: DenseBlock, basis: Array, scatter: Scatter) -> Distances:
+    with np.errstate(invalid="ignore"):
+        codes, norms = block.coordinates(basis)
+    orthogonal = np.sqrt(np.maximum(block.square_distances(codes, finite(norms), basis), 0.0))
+    return orthogonal, scatter.distances(codes), scatter.central(codes, orthogonal)
 
 
 def _entry_errors(block: Any, basis: Array) -> Array:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback
 from robustpca.engine.rows import ArrayRows, Rows
 from robustpca.models.params import Interval, StrOptions
@@ -147,6 +148,10 @@ class ReweightedBilinear(ReweightedModel):
     _accept_sparse = False
 
     center = "weighted"
+
+    left_: Array
+    right_: Array
+    image_shape_: tuple[int, int]
 
     def __init__(
         self,

@@ -635,6 +635,9 @@ class GrassmannAverage(DirectionModel):
         self.callback = callback
         self.verbose = verbose
 
+    def _reads_blocks(self) -> bool:
+        return self.trim == 0
+
     def _center(self, rows: Rows) -> Array:
         if self.center != "auto":
             return CENTERS[self.center](rows)

@@ -5,18 +5,17 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import (
-    BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     ClusterMixin,
     TransformerMixin,
 )
 from sklearn.cluster import KMeans
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from robustpca.engine.linalg import Array, flip_signs
-from robustpca.engine.threads import one_blas_thread
 from robustpca.models.base import Fit, store
-from robustpca.models.params import Interval, fit_context
+from robustpca.models.estimator import Estimator, all_or_nothing, rowwise
+from robustpca.models.params import Interval
 from robustpca.parts.graphs import adjacency_of, laplacian
 from robustpca.solvers.eigenvectors import Cuts, joined_vertices, normalized_cuts
 from robustpca.solvers.new_rows import TrainingGraph
@@ -27,7 +26,7 @@ __all__ = ["LaplacianEigenmaps", "NCut"]
 NOTHING = 1e-6
 
 
-class GraphSpectrum(BaseEstimator):
+class GraphSpectrum(Estimator):
     """What the methods share that use a graph alone."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -37,8 +36,12 @@ class GraphSpectrum(BaseEstimator):
 
     graph: Any
     n_neighbors: int
+    embedding_: Array
+    eigenvalues_: Array
+    graph_: Any
+    n_connected_components_: int
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing()
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model to the rows of ``X``.
 
@@ -54,10 +57,8 @@ class GraphSpectrum(BaseEstimator):
         self : object
             The fitted model.
         """
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", ensure_min_samples=2)
-        with one_blas_thread:
-            fit = self._fit(X)
-        return store(self, fit)
+        X = self._validated(X, dtype=[np.float64, np.float32], order="C", ensure_min_samples=2)
+        return store(self, self._fit(X))
 
     def _fit(self, X: Array) -> Fit:
         raise NotImplementedError
@@ -129,6 +130,7 @@ class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Grap
     True
     """
 
+    _of_training = ("graph_",)
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **GraphSpectrum._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -157,6 +159,7 @@ class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Grap
         }
         return Fit(attributes, warnings=(parted,) if cuts.n_parts > 1 else ())
 
+    @rowwise
     def transform(self, X: Any) -> Array:
         """Place rows among the training rows they are nearest to.
 
@@ -171,7 +174,7 @@ class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Grap
             Coordinates; zero for a row so far away that all its weights vanish.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        X = self._validated(X, dtype=[np.float64, np.float32], order="C", reset=False)
         degrees, edges = self._training.edges(X)
         reach = 1 - self.eigenvalues_.astype(np.float64)
         divisors = np.maximum(degrees, np.finfo(np.float64).tiny)[:, None]
@@ -250,6 +253,8 @@ class NCut(ClusterMixin, GraphSpectrum):
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
+
+    labels_: Array
 
     def __init__(
         self,

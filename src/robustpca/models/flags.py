@@ -1,33 +1,46 @@
-"""Which rows are outliers: two distances, one level of both, and a cutoff that fits the rows.
+"""Which rows are outliers: three distances, one level of all, and a cutoff that fits the rows.
 
 Nothing here supposes that clean rows are Gaussian. The distances of the training rows themselves
-tell what is usual: their logarithms are taken in units of the spread above their median, the two
+tell what is usual: their logarithms are taken in units of the spread above their median, the three
 are added up, and the cutoff is set from the bulk of the sums, so that skewed and heavy-tailed data
 have about as many rows beyond it as Gaussian data.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from robustpca.engine.linalg import Array, square_norms
+
+# Of each row: to the subspace; within it to the centre, in standard deviations; to the centre.
+Distances = tuple[Array, Array, Array]
 
 # Logarithms of distances that are more than FAR spreads above their bulk do not count for their
 # scale, and levels more than NEAR spreads above theirs do not count for the cutoff, which is put
 # BEYOND spreads above it. These numbers were chosen together: of clean data, Gaussian,
 # heavy-tailed, skewed or correlated, 1 to 5 % of the rows are beyond the cutoff.
 FAR, NEAR, BEYOND = 5.0, 1.9, 3.0
-# At least as many of the training rows are flagged, if they are enough.
-LAST = 0.985
+# Beyond this quantile of the training rows there is no cutoff: so many are flagged if they are
+# enough.
+LAST = 0.98
 # Up to this many components their covariances are estimated, and not only their variances.
 MANY_COMPONENTS = 128
 # Scores within this quantile of Gaussian ones give their centre and covariance.
 CLEAN = 0.975
 # No direction of them may be tighter than this share of the variance of all rows.
 RIDGE = 1e-4
-# The largest leverage that a row is believed to have.
-LARGEST_LEVERAGE = 0.9
+# Medians and concentration steps look at about so many rows, or so many for each component if
+# that is more.
+STEP_ROWS, STEP_ROWS_PER_COMPONENT = 1000, 16
+# Upper quartile of the Gaussian distribution.
+QUARTILE = float(special.ndtri(0.75))
+# The largest leverage that a row is believed to have, and the share of the weight from which on
+# one row decides on a direction alone.
+LARGEST_LEVERAGE, DECISIVE = 0.9, 0.1
 # Level of a distance that is rounding error.
 LEAST = -30.0
 
@@ -42,6 +55,10 @@ class Scatter:
     def distances(self, codes: Array) -> Array:
         """Distance of each row of scores to the centre, in standard deviations."""
         return np.sqrt(square_norms((codes - self.center) @ self.whitener))
+
+    def central(self, codes: Array, orthogonal: Array) -> Array:
+        """Distance of each row to the centre, in the units of the data."""
+        return np.sqrt(square_norms(codes - self.center) + np.square(orthogonal))
 
     @property
     def log_determinant(self) -> float:
@@ -65,7 +82,7 @@ class LogScale:
         typical, high = np.quantile(bulk(logs, FAR), (0.5, 0.75))
         if typical <= np.log(floor):
             return cls(floor, float(typical), 1.0)
-        return cls(floor, float(typical), max(float(high - typical) / stats.norm.ppf(0.75), 1e-4))
+        return cls(floor, float(typical), max(float(high - typical) / QUARTILE, 1e-4))
 
     def levels(self, distances: Array) -> Array:
         """Levels of the distances: 0 for a usual one."""
@@ -83,31 +100,32 @@ class LogScale:
 class Flags:
     """All that is known of the distances of clean rows.
 
-    ``scatter`` gives score distances; ``orthogonal`` and ``score`` are the scales of both
-    distances; a row whose two levels add up to ``middle`` is typical, and beyond ``cutoff`` it is
-    an outlier. ``noise_variance`` is that of each direction outside of the subspace, of which
-    there are ``n_outside``.
+    ``scatter`` gives the distances to the centre; ``scales`` are those of the first of the
+    `Distances`, which count; a row whose levels add up to ``middle`` is typical, and beyond
+    ``cutoff`` it is an outlier.
+    ``noise_variance`` is that of each direction outside of the subspace, of which there are
+    ``n_outside``.
     """
 
     scatter: Scatter
-    orthogonal: LogScale
-    score: LogScale
+    scales: tuple[LogScale, ...]
     middle: float
     cutoff: float
     noise_variance: float
     n_outside: int
 
-    def scores(self, orthogonal: Array, score: Array) -> Array:
+    def scores(self, distances: Distances) -> Array:
         """How normal rows with these distances are: 0 for a typical row, -1 at the cutoff."""
-        levels = _sum(self.orthogonal.levels(orthogonal), self.score.levels(score))
-        return (self.middle - levels) / (self.cutoff - self.middle)
+        return (self.middle - joint(self.scales, distances)) / (self.cutoff - self.middle)
 
     @property
     def cutoffs(self) -> tuple[float, float]:
-        """Each distance at which a row is just an outlier while its other distance is typical."""
-        high = max(self.cutoff, 0.1)
-        level = float(high + np.log(-np.expm1(-high)))
-        return self.orthogonal.distance(level), self.score.distance(level)
+        """Distances to and in the subspace that make an outlier while the others are typical."""
+        # The levels of the others are then 0, and there must be something left above them.
+        high = max(self.cutoff, 0.75)
+        level = float(high + np.log1p(-(len(self.scales) - 1) * np.exp(-high)))
+        orthogonal, score = self.scales[:2]
+        return orthogonal.distance(level), score.distance(level)
 
 
 def flags(
@@ -145,68 +163,106 @@ def flags(
     units = np.where(usable, 1 / np.sqrt(np.where(usable, variances, 1.0)), 0.0)
     scaled = codes.astype(np.float64) * units
     # A row draws the subspace towards itself: a new one like it would be farther away.
-    leverage = np.minimum(shares * (1 + square_norms(scaled)), LARGEST_LEVERAGE)
+    leverage = np.minimum(leverages(scaled, shares), LARGEST_LEVERAGE)
     orthogonal = np.sqrt(residuals) / (1 - leverage)
+    genuine = np.where(orthogonal > floor, orthogonal / max(orthogonal.max(), floor), 0.0)
+    # Rows that the method left out do not say what is usual, and stand for no others like them; all
+    # other rows are taken to be usual.
+    order = np.argsort(shares <= 0, kind="stable")
+    kinds, n_usual = different_rows(np.column_stack([scaled, genuine])[order])
+    kinds = order[kinds]
+    scaled, orthogonal, shares = scaled[kinds], orthogonal[kinds], shares[kinds]
     scatter, score = robust_scatter(scaled)
-    # Rows that the method left out do not say what is usual.
+    scatter = Scatter(
+        scatter.center * np.where(usable, np.sqrt(variances), 0.0),
+        units[:, None] * scatter.whitener,
+    )
     trusted = shares > 0
-    orthogonal_scale = LogScale.of(orthogonal[trusted], floor)
-    score_scale = LogScale.of(score[trusted], 1e-12)
-    levels = _sum(orthogonal_scale.levels(orthogonal), score_scale.levels(score))
-    middle, cutoff = cutoff_of(levels)
+    central = scatter.central(codes[kinds], orthogonal)
+    scales = [LogScale.of(orthogonal[trusted], floor), LogScale.of(score[trusted], 1e-12)]
+    # The plain distance to the centre tells outliers that were left out. Those that had a say hide
+    # in it: they drew the centre and the axes, and are not far away any more (record 48).
+    if not trusted.all():
+        n_usual = max(n_usual, int(np.count_nonzero(trusted)))
+        scales.append(LogScale.of(central[trusted], floor))
+    middle, cutoff = cutoff_of(joint(scales, (orthogonal, score, central)), n_usual)
     noise = 0.0
     if n_outside > 0:
-        noise = float(np.median(orthogonal)) ** 2 / float(stats.chi2.ppf(0.5, n_outside))
+        noise = float(np.median(orthogonal)) ** 2 / _chi_square(0.5, n_outside)
         noise = max(noise, floor**2 / n_outside)
-    return Flags(
-        Scatter(scatter.center * np.where(usable, np.sqrt(variances), 0.0),
-                units[:, None] * scatter.whitener),
-        orthogonal_scale,
-        score_scale,
-        middle,
-        cutoff,
-        noise,
-        n_outside,
-    )  # fmt: skip
+    return Flags(scatter, tuple(scales), middle, cutoff, noise, n_outside)
 
 
-def _sum(orthogonal: Array, score: Array) -> Array:
-    """One level of both distances: the larger one, and a little more if the other is near it."""
-    return np.logaddexp(orthogonal, score)
+def leverages(codes: Array, shares: Array) -> Array:
+    """Share of each row in its own fitted point, given its scores in standard deviations."""
+    if shares.max() < DECISIVE:
+        return np.asarray(shares * (1 + square_norms(codes)))
+    # Beside a row with nearly all the weight, variances say nothing about the other rows, which
+    # decide on the other directions.
+    design = np.sqrt(shares)[:, None] * np.column_stack([np.ones(len(codes)), codes])
+    lengths = np.linalg.norm(design, axis=0)
+    left, sizes, _ = np.linalg.svd(design[:, lengths > 0] / lengths[lengths > 0], False)
+    return np.asarray(square_norms(left[:, sizes > 1e-12 * sizes.max()]))
 
 
-def bulk(values: Array, n_spreads: float) -> Array:
+def different_rows(values: Array) -> tuple[Any, int]:
+    """The rows to learn from, and how many of them are usual for sure.
+
+    These are one of each kind where most rows have their equal, else all: half of the rows may be
+    at a few points, and then nothing would be usual but these. A kind is usual that has half as
+    many rows as the average one.
+    """
+    keys = values @ np.cos(np.arange(1, values.shape[1] + 1))
+    _, first, counts = np.unique(np.round(keys, 9), return_index=True, return_counts=True)
+    if 2 * len(first) >= len(values):
+        return slice(None), 0
+    return first, int(np.count_nonzero(counts >= counts.mean() / 2))
+
+
+def joint(scales: Sequence[LogScale], distances: Distances) -> Array:
+    """One level of distances that have a scale: the largest, and more if others are near it."""
+    levels = [scale.levels(values) for scale, values in zip(scales, distances, strict=False)]
+    return reduce(np.logaddexp, levels)
+
+
+def bulk(values: Array, n_spreads: float, n_usual: int = 0) -> Array:
     """The values, in order, that are at most so many spreads above the bulk of them.
 
     The bulk is found from the shortest interval that holds half of them, so that up to half of
-    them may be outliers.
+    them may be outliers, unless ``n_usual`` is more.
     """
     ordered = np.sort(values)
     n_half = len(ordered) // 2 + 1
     widths = ordered[n_half - 1 :] - ordered[: len(ordered) - n_half + 1]
     first = int(np.argmin(widths))
     middle = (ordered[first] + ordered[first + n_half - 1]) / 2
-    spread = widths[first] / 2 / stats.norm.ppf(0.75)
+    spread = widths[first] / 2 / QUARTILE
     kept = ordered
     for _ in range(30):
         n_before = len(kept)
-        kept = ordered[ordered <= middle + n_spreads * spread + 1e-9]
+        n_near = np.searchsorted(ordered, middle + n_spreads * spread + 1e-9, side="right")
+        kept = ordered[: max(int(n_near), n_half, n_usual)]
         middle = np.median(kept)
-        spread = np.median(np.abs(kept - middle)) / stats.norm.ppf(0.75)
+        spread = np.median(np.abs(kept - middle)) / QUARTILE
         if len(kept) == n_before:
             break
     return kept
 
 
-def cutoff_of(levels: Array) -> tuple[float, float]:
-    """The median of the levels of clean rows, and the cutoff beyond which few of them are."""
-    clean = bulk(levels, NEAR)
+def cutoff_of(levels: Array, n_usual: int = 0) -> tuple[float, float]:
+    """The median of the levels of clean rows, and the cutoff beyond which few of them are.
+
+    At least ``n_usual`` of them are taken to be clean.
+    """
+    clean = bulk(levels, NEAR, n_usual)
     middle, high = np.quantile(clean, (0.5, 0.9))
     # Quantiles of few rows are known as badly as the variance of a quarter of them.
-    beyond = stats.t.isf(stats.norm.sf(BEYOND), max(len(clean) / 4, 3))
-    cutoff = middle + beyond * (high - middle) / stats.norm.ppf(0.9)
+    beyond = -special.stdtrit(max(len(clean) / 4, 3), special.ndtr(-BEYOND))
+    cutoff = middle + beyond * (high - middle) / special.ndtri(0.9)
     # A tail that ends earlier than this one still has an end.
-    cutoff = min(cutoff, np.quantile(levels, LAST, method="higher"))
+    last = np.quantile(levels, LAST, method="higher")
+    # Rows that are equal to the one at the end are not beyond it by their rounding errors.
+    cutoff = min(cutoff, last + 1e-9 * abs(last))
     return float(middle), float(max(cutoff, middle + 0.1))
 
 
@@ -219,24 +275,27 @@ def robust_scatter(codes: Array) -> tuple[Scatter, Array]:
     """
     n_rows, used = len(codes), codes.any(axis=0)
     n_used = max(int(np.count_nonzero(used)), 1)
-    center = np.median(codes, axis=0)
-    spread = np.median(np.abs(codes - center), axis=0) / stats.norm.ppf(0.75)
+    n_some = max(STEP_ROWS, STEP_ROWS_PER_COMPONENT * n_used)
+    some = codes[:: max(1, n_rows // n_some)]
+    center = np.median(some, axis=0)
+    spread = np.median(np.abs(some - center), axis=0) / QUARTILE
     spread = np.where(used, np.maximum(spread, np.sqrt(RIDGE)), 1.0)
     scatter = Scatter(center, np.diag(used / spread))
     distances = scatter.distances(codes)
     if n_used > MANY_COMPONENTS or n_rows < 4 * n_used + 2:
         scale = _scale(distances, n_used, 0.5)
         return Scatter(center, scatter.whitener / scale), distances / scale
-    n_half = (n_rows + n_used + 1) // 2
-    near = np.zeros(n_rows, dtype=bool)
+    distances, n_half = scatter.distances(some), (len(some) + n_used + 1) // 2
+    near = np.zeros(len(some), dtype=bool)
     for _ in range(10):
         before = near
         near = distances <= np.partition(distances, n_half - 1)[n_half - 1]
         if np.array_equal(near, before):
             break
-        scatter = _scatter(codes[near])
-        distances = scatter.distances(codes)
-    scale, farthest = _scale(distances, n_used, 0.5), np.sqrt(stats.chi2.ppf(CLEAN, n_used))
+        scatter = _scatter(some[near])
+        distances = scatter.distances(some)
+    distances = scatter.distances(codes)
+    scale, farthest = _scale(distances, n_used, 0.5), np.sqrt(_chi_square(CLEAN, n_used))
     for _ in range(3):
         near = distances <= scale * farthest
         scatter = _scatter(codes[near])
@@ -251,8 +310,13 @@ def robust_scatter(codes: Array) -> tuple[Scatter, Array]:
 
 def _scale(distances: Array, n_components: int, quantile: float) -> float:
     """What the median of distances is a multiple of, if it is this quantile of Gaussian ones."""
-    scale = float(np.median(distances) / np.sqrt(stats.chi2.ppf(quantile, n_components)))
+    scale = float(np.median(distances) / np.sqrt(_chi_square(quantile, n_components)))
     return scale if scale > 0 else 1.0
+
+
+def _chi_square(quantile: float, degrees: int) -> float:
+    """Quantile of a sum of squares of Gaussian numbers, without the checks of `scipy.stats`."""
+    return float(special.chdtri(degrees, 1 - quantile))
 
 
 def _scatter(codes: Array) -> Scatter:

@@ -72,6 +72,8 @@ class GraphModel(SubspaceModel):
     graph: Any
     n_neighbors: int
     normalized: bool
+    embedding_: Array
+    graph_: Any
 
     def _data(self, rows: Rows, center: str) -> GraphData:
         # Bad numbers in data that were not in memory are found here.
@@ -88,6 +90,7 @@ class EmbeddingModel(GraphModel, ObliqueModel):
     """A subspace that is spanned by the loadings of an embedding."""
 
     exclude_constant: bool
+    alpha_: float
 
     def _rank(self, rows: Rows) -> int:
         n, d = rows.shape
@@ -361,6 +364,8 @@ class RGLPCA(EmbeddingModel):
         **GLPCA._parameter_constraints,
         "center": [StrOptions(set(CENTERS))],
     }
+
+    sparse_rows_: Array
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback
 from robustpca.engine.rows import Rows
-from robustpca.engine.svt import LowRank
+from robustpca.engine.svt import LowRank, row_tiles
 from robustpca.models.base import Fit, reporter, unconverged
 from robustpca.models.lowrank_base import (
     GRAPH_CONSTRAINTS,
@@ -27,7 +27,6 @@ from robustpca.models.lowrank_base import (
     observed_scale,
     principal_axes,
     rescaled,
-    row_tiles,
     scaled_columns,
     significant,
     significant_errors,
@@ -46,6 +45,9 @@ from robustpca.solvers.splitting import GraphSmoothness, Split, compact, pursuit
 
 __all__ = ["RPCA", "RPCAG"]
 
+# If the low-rank part is fitted again, the convex problem is only its start: a gap of so many times
+# the tolerance is small enough then, up to a largest one.
+START_FACTOR, START_GAP = 1e4, 1e-2
 # Singular values of the low-rank part below this share of the largest count as zero.
 NUCLEAR_RANK_TOL = 1e-6
 
@@ -118,7 +120,8 @@ class RPCA(LowRankModel):
         Share of the entries without an error that may be flagged in ``entry_flags_``.
     tol : float, default=1e-6
         Stop when ``dual_gap_`` is this small and the residual of the two parts is as small a
-        share of the data.
+        share of the data. Ten thousand times this, but at most 0.01, is enough if the low-rank
+        part is fitted again (``debias``): that only starts there.
     max_iter : int, default=1000
         Largest number of passes.
     warm_start : bool, default=False
@@ -158,7 +161,8 @@ class RPCA(LowRankModel):
     loss_ : EntryLoss
         Loss of the residual entries, with all its parameters as numbers.
     dual_gap_ : float
-        By which share of itself the objective can at most still be lowered: a certificate. NaN
+        By which share of itself the objective can at most still be lowered: a certificate. That
+        of the convex problem also where the low-rank part was then fitted again. NaN
         for ``solver='altproj'``, which minimises no objective. For 'sampled', that of the convex
         problem for 300 rows and columns drawn anew: tiny for data without noise, if L is right.
     mean_ : ndarray of shape (n_features,)
@@ -206,6 +210,11 @@ class RPCA(LowRankModel):
     >>> model.rank_, model.sparse_.nnz, bool(abs(model.sparse_[3, 5]) > 40)
     (2, 1, True)
     """
+
+    sparsity_: float
+    noise_: float
+    loss_: EntryLoss
+    dual_gap_: float
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PURSUIT_CONSTRAINTS,
@@ -278,11 +287,12 @@ class RPCA(LowRankModel):
                 floor=3 * noise,
                 callback=reporter(self),
             )
+        schedule = SCHEDULES[solver]
         return split(
             data,
             loss,
-            schedule=SCHEDULES[solver],
-            tol=self.tol,
+            schedule=schedule,
+            tol=_start_tol(self, noise) if schedule.exact else self.tol,
             max_iter=self.max_iter,
             callback=reporter(self),
             start=self._start(data.shape) or start,
@@ -372,7 +382,8 @@ class RPCAG(LowRankModel):
         Share of the entries without an error that may be flagged in ``entry_flags_``.
     tol : float, default=1e-5
         Stop when ``dual_gap_`` is this small and the residual of the two parts is as small a
-        share of the data.
+        share of the data. Ten thousand times this, but at most 0.01, is enough if the low-rank
+        part is fitted again (``debias``): that only starts there.
     max_iter : int, default=2000
         Largest number of passes.
     warm_start : bool, default=False
@@ -457,6 +468,13 @@ class RPCAG(LowRankModel):
     True
     """
 
+    sparsity_: float
+    noise_: float
+    loss_: EntryLoss
+    dual_gap_: float
+    smoothness_: float
+    graph_: Any
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PURSUIT_CONSTRAINTS,
         **GRAPH_CONSTRAINTS,
@@ -530,7 +548,7 @@ class RPCAG(LowRankModel):
             data,
             loss,
             smoothness,
-            tol=self.tol,
+            tol=_start_tol(self, noise) if weight == 0 else self.tol,
             max_iter=self.max_iter,
             callback=reporter(self),
             start=self._start(X.shape) or start,
@@ -541,6 +559,13 @@ class RPCAG(LowRankModel):
             shrinkage = loss.threshold / loss.weight
             return _refitted_fit(self, rows, X, units, loss, noise, result, shrinkage, attributes)
         return _pursuit_fit(self, rows, X, units, loss, noise, result, training, weight, attributes)
+
+
+def _start_tol(model: "RPCA | RPCAG", noise: float) -> float:
+    """Tolerance of the convex problem, which is only a start if a refit follows."""
+    if noise == 0 or not model.debias:
+        return model.tol
+    return max(model.tol, min(START_FACTOR * model.tol, START_GAP))
 
 
 def _units(X: Array, model: "RPCA | RPCAG") -> Units:
@@ -573,7 +598,7 @@ def _pursuit_fit(
         loss,
         result.row_penalty,
     )
-    data, places = units.remove(X), row_tiles(X)
+    data, places = units.remove(X), row_tiles(X.shape)
     sparse_part = scaled_columns(result.sparse, units)
     if noise > 0:
 
@@ -681,7 +706,9 @@ def _decomposed(
             "dual_gap_": result.gap,
             **attributes,
         },
-        subspace=model._subspace(rows, X, decomposition, mean + offset, values, axes, n_directions),
+        subspace=model._subspace(
+            rows, observed_scale(X), decomposition, mean + offset, values, axes, n_directions
+        ),
         ending=result,
         warnings=(
             *_units_advice(model, X),

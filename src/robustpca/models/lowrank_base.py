@@ -5,26 +5,30 @@ A fit stores one frozen value: a `NuclearDecomposition` (RPCAG, and RPCA without
 training data, and it decomposes new rows.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse, stats
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from robustpca.engine.blocks import DenseBlock, slices
 from robustpca.engine.linalg import Array, orthonormal, square_norms
 from robustpca.engine.rows import ArrayRows, Rows
-from robustpca.engine.svt import LowRank, lanes
+from robustpca.engine.scratch import each, empty_beside, is_scratch
+from robustpca.engine.svt import LowRank, row_tiles, tile_rows
 from robustpca.models.base import Subspace, SubspaceModel, prediction_errors
+from robustpca.models.flags import Distances, Scatter
 from robustpca.models.params import Interval, StrOptions
+from robustpca.models.precision import checked_size
 from robustpca.parts.entry_losses import EntryLoss
 from robustpca.parts.units import Units
-from robustpca.solvers.new_rows import RowProblem, TrainingGraph, smooth_rows
+from robustpca.solvers.new_rows import RowProblem, TrainingGraph, smooth_rows, split_errors
 from robustpca.solvers.refit import ResidualFlags, RobustRows
-from robustpca.solvers.splitting import DENSE_SHARE, compact, observed_norm
+from robustpca.solvers.splitting import DENSE_SHARE, compact
 
 GRAPH_CONSTRAINTS: dict[str, Any] = {
     "n_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -40,6 +44,10 @@ class LowRankModel(SubspaceModel):
     holds both parts of the training data and decomposes new rows.
     """
 
+    rank_: int
+    density_: float
+    column_noise_: Array
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SubspaceModel._parameter_constraints,
         "center_low_rank": ["boolean"],
@@ -49,7 +57,8 @@ class LowRankModel(SubspaceModel):
     _accept_sparse = False
     _allow_nan = True
     _by_blocks = False
-    # Whether rows that are not outliers have errors too, some of them none at all.
+    # Whether rows without any error differ from their low-rank part too. Then this part does not
+    # tell outliers: the rows themselves do, and only missing entries are taken from it.
     _changes_clean_rows: ClassVar[bool] = False
 
     center_low_rank: bool
@@ -91,12 +100,12 @@ class LowRankModel(SubspaceModel):
         low_rank : ndarray of shape (n_samples, n_features)
             Low-rank part, with values for the missing entries.
         sparse : csr_array or ndarray of shape (n_samples, n_features)
-            Sparse part.
+            Sparse part. Of a Dask array both parts are Dask arrays, with dense chunks.
         """
         check_is_fitted(self)
-        X = observed(self._rows(X, reset=False))
-        low_rank, sparse_part, _ = self._decomposition.split_rows(X)
-        return low_rank, compact(sparse_part)
+        low_rank, sparse_part, _ = self._solved(self._rows(X, reset=False), _split)
+        lazy = not isinstance(sparse_part, np.ndarray)
+        return low_rank, sparse_part if lazy else compact(sparse_part)
 
     def flag_entries(self, X: Any) -> Array:
         """Tell which entries of new rows are wrong, given the fitted decomposition.
@@ -113,7 +122,8 @@ class LowRankModel(SubspaceModel):
             entries without an error a share of ``flag_rate`` is flagged. Missing entries are not.
         """
         check_is_fitted(self)
-        return self._decomposition.split_rows(observed(self._rows(X, reset=False)))[2]
+        flags: Array = self._solved(self._rows(X, reset=False), _split)[2]
+        return flags
 
     def transform(self, X: Any) -> Array:
         """Robust scores of the rows of ``X``: those of their low-rank part.
@@ -129,30 +139,38 @@ class LowRankModel(SubspaceModel):
             The scores.
         """
         check_is_fitted(self)
-        return self._codes(observed(self._rows(X, reset=False)))
+        codes: Array = self._solved(self._rows(X, reset=False), _codes, self._axes)
+        return codes
 
-    def _codes(self, X: Array) -> Array:
-        codes = (self._decomposition.split_rows(X)[0] - self.mean_) @ self.components_.T
-        # Along directions that only complete the basis there is nothing but rounding error.
-        codes[:, self._decomposition.n_directions :] = 0
-        return codes.astype(self.components_.dtype, copy=False)
+    @property
+    def _axes(self) -> tuple[Array, Array]:
+        return self.mean_, self.components_
 
-    def _distances(self, X: Any) -> tuple[Array, Array]:
-        check_is_fitted(self)
-        X = observed(self._rows(X, reset=False))
-        codes = self._codes(X)
-        squares = square_residuals(X, self.inverse_transform(codes))
-        return np.sqrt(squares), self._flags.scatter.distances(codes)
+    def _solved(self, rows: Rows, function: Any, *state: Any) -> Any:
+        """Apply a function to blocks of new rows and to the problem that each of them solves."""
+        if isinstance(rows, ArrayRows):
+            observed(rows)  # bad rows are told by their place among all
+        problem = self._decomposition.row_problem
+        return rows.centred(self.mean_).rowwise(function, problem, *state)
+
+    def _distances_of(self, rows: Rows) -> Distances:
+        orthogonal, score, central = self._solved(
+            rows, _distances, self._axes, self._flags.scatter, self._changes_clean_rows
+        )
+        return orthogonal, score, central
 
     def _entry_errors(self, X: Any) -> Array:
-        X = observed(self._rows(X, reset=False))
-        points = self.inverse_transform(self._codes(X)) - self.mean_
-        errors = prediction_errors(X - self.mean_, points, self._basis)
-        return np.asarray(np.nanmean(errors**2, axis=1))
+        rows = self._rows(X, reset=False)
+        return np.asarray(self._solved(rows, _entry_errors, self._axes, self._basis))
 
     def _training_codes(self, rows: Rows, places: list[slice]) -> Array:
-        embedding = self.embedding_
-        return np.concatenate([embedding[place] for place in places])
+        fitted, axes = self._decomposition, self._axes
+        codes = [
+            _projected(_judged(X, low_rank, self._changes_clean_rows), fitted, axes)
+            for X, low_rank in _with_low_rank(rows, fitted)
+        ]
+        whole = np.concatenate(codes)
+        return np.concatenate([whole[place] for place in places])
 
     def _start(self, shape: tuple[int, int]) -> Any:
         """Where the loop starts: with ``warm_start`` at the end of the previous fit."""
@@ -164,14 +182,14 @@ class LowRankModel(SubspaceModel):
     def _subspace(
         self,
         rows: Rows,
-        X: Array,
+        size: float,
         decomposition: "Decomposition",
         mean: Array,
         values: Array,
         directions: Array,
         rank: int,
     ) -> Subspace:
-        """Subspace of the low-rank part.
+        """Subspace of the low-rank part of data with entries of this size.
 
         ``values`` and ``directions`` (rows) are its singular values and right singular vectors
         about ``mean``; the first ``rank`` are significant.
@@ -186,14 +204,13 @@ class LowRankModel(SubspaceModel):
             components = np.vstack([components, more.T[: count - rank]])
         variances = np.zeros(count)
         variances[:known] = values[:known] ** 2 / n_samples
-        tiles = zip(row_tiles(X), decomposition.tiles(), strict=True)
+        basis, alone = components[:known], self._changes_clean_rows
         residuals = np.concatenate(
             [
-                square_residuals(X[place], mean + (low - mean) @ components.T @ components)
-                for place, low in tiles
+                square_residuals(X, mean + (_judged(X, low_rank, alone) - mean) @ basis.T @ basis)
+                for X, low_rank in _with_low_rank(rows, decomposition)
             ]
         )
-        rounding = 1e-6 * observed_scale(X) * np.sqrt(n_features)
         return Subspace.of(
             rows,
             mean,
@@ -201,7 +218,7 @@ class LowRankModel(SubspaceModel):
             residuals=residuals,
             variances=variances,
             total=float(np.sum(values**2)) / n_samples,
-            floor=_usual_distance(residuals, rounding) if self._changes_clean_rows else rounding,
+            floor=1e-6 * size * np.sqrt(n_features),
         )
 
     def _n_components(self, values: Array, rank: int, rows: Rows) -> int:
@@ -216,14 +233,69 @@ class LowRankModel(SubspaceModel):
         return max(1, min(int(np.searchsorted(shares, self.n_components) + 1), rank))
 
 
+def _split(block: DenseBlock, problem: "Decomposition") -> tuple[Array, Array, Array]:
+    return problem.split_rows(observed_block(block))
+
+
+def _codes(block: DenseBlock, problem: "Decomposition", axes: tuple[Array, Array]) -> Array:
+    return _robust_codes(observed_block(block), problem, axes)
+
+
+def _robust_codes(X: Array, problem: "Decomposition", axes: tuple[Array, Array]) -> Array:
+    return _projected(problem.low_rank_rows(X), problem, axes)
+
+
+def _projected(points: Array, problem: "Decomposition", axes: tuple[Array, Array]) -> Array:
+    mean, components = axes
+    codes = (points - mean) @ components.T
+    # Along directions that only complete the basis there is nothing but rounding error.
+    codes[:, problem.n_directions :] = 0
+    return codes.astype(components.dtype, copy=False)
+
+
+def _judged(X: Array, low_rank: Array, by_themselves: bool) -> Array:
+    """The points whose distances tell which rows of ``X`` are outliers."""
+    return np.where(np.isnan(X), low_rank, X) if by_themselves else low_rank
+
+
+def _distances(
+    block: DenseBlock,
+    problem: "Decomposition",
+    axes: tuple[Array, Array],
+    scatter: Scatter,
+    by_themselves: bool,
+) -> Distances:
+    X, (mean, components) = observed_block(block), axes
+    points = X
+    if not by_themselves or np.isnan(X).any():
+        points = _judged(X, problem.low_rank_rows(X), by_themselves)
+    codes = _projected(points, problem, axes)
+    orthogonal = np.sqrt(square_residuals(X, codes @ components + mean))
+    return orthogonal, scatter.distances(codes), scatter.central(codes, orthogonal)
+
+
+def _entry_errors(
+    block: DenseBlock, problem: "Decomposition", axes: tuple[Array, Array], basis: Array
+) -> Array:
+    X, (mean, components) = observed_block(block), axes
+    points = _robust_codes(X, problem, axes) @ components
+    return np.asarray(np.nanmean(prediction_errors(X - mean, points, basis) ** 2, axis=1))
+
+
 class Decomposed:
     """What decompositions share that know the training data in tiles, and which are flagged."""
 
     flagged: Any
+    # Arrays that may be in scratch files.
+    stored: ClassVar[tuple[Array, ...]] = ()
+
+    def tile(self, place: slice) -> Array:
+        """Low-rank part of some rows of the training data."""
+        raise NotImplementedError
 
     def tiles(self) -> Iterator[Array]:
         """Low-rank part of the training data, a tile of rows at a time."""
-        raise NotImplementedError
+        return map(self.tile, row_tiles(self.flagged.shape))
 
     @property
     def low_rank(self) -> Array:
@@ -273,30 +345,45 @@ class NuclearDecomposition(Decomposed):
     start: Any
 
     @property
+    def row_problem(self) -> "NuclearDecomposition":
+        """What new rows need of it: the training rows only if they are neighbours."""
+        factors = self.factors
+        if self.graph is None:
+            factors = replace(factors, left=factors.left[:0])
+        return replace(self, factors=factors, sparse=None, flagged=None, start=None)
+
+    @property
     def n_directions(self) -> int:
         """Number of directions that the low-rank part of a new row can have."""
         return len(self.problem.basis)
 
-    def tiles(self) -> Iterator[Array]:
-        """Low-rank part of the training data, a tile of rows at a time."""
-        places = row_tiles(self.factors.left)
-        return (self.units.restore(self.factors.dense(place)) for place in places)
+    def tile(self, place: slice) -> Array:
+        """Low-rank part of some rows of the training data."""
+        return self.units.restore(self.factors.dense(place))
 
-    def split_rows(self, X: Array) -> tuple[Array, Array, Array]:
-        """Low-rank part, sparse part and flagged entries of new rows."""
-        problem, data = self.problem, self.units.remove(X)
-        weights = pulls = None
+    def low_rank_rows(self, X: Array) -> Array:
+        """Low-rank part of new rows."""
+        return self.units.restore(self._low_rank(self.units.remove(X)), X.dtype)
+
+    def _low_rank(self, data: Array) -> Array:
+        problem, weights, pulls = self.problem, None, None
         if self.graph is not None:
             diagonal, edges = self.graph.edges(data)
             weights = 2 * self.smoothness * diagonal
             neighbors = edges @ (self.factors.left @ (self.factors.right @ problem.basis.T))
             pulls = 2 * self.smoothness * neighbors
             pulls -= np.outer(weights, problem.basis @ problem.mean)
-        low_rank = problem.solve(data, weights, pulls) @ problem.basis + problem.mean
-        errors = significant_errors(data, low_rank)
-        flags, errors = self.entries.flags(errors), np.nan_to_num(errors, nan=0.0)
-        sparse_part = (problem.loss.sparse_part(errors) * self.units.scale).astype(X.dtype)
-        return self.units.restore(low_rank, X.dtype), sparse_part, flags
+        low_rank: Array = problem.solve(data, weights, pulls) @ problem.basis
+        low_rank += problem.mean
+        return low_rank
+
+    def split_rows(self, X: Array) -> tuple[Array, Array, Array]:
+        """Low-rank part, sparse part and flagged entries of new rows."""
+        data = self.units.remove(X)
+        low_rank, scale = self._low_rank(data), self.units.scale
+        threshold = np.full(len(scale), self.problem.loss.threshold)
+        parts = split_errors(data, low_rank, threshold, self.entries.limits, scale)
+        return self.units.restore(low_rank, X.dtype), *parts
 
 
 @dataclass(frozen=True)
@@ -331,21 +418,29 @@ class RefittedDecomposition(Decomposed):
         """Fit the rows of the training data, which are given in the user's units."""
         codes, flags = entries.solve(units.remove(X))
         parts = []
-        for place in row_tiles(X):
+        for place in row_tiles(X.shape):
             low_rank = units.restore(entries.low_rank(codes[place]), X.dtype)
             parts.append(sparse.csr_array(np.where(flags[place], X[place] - low_rank, 0)))
         errors = sparse.csr_array(sparse.vstack(parts, format="csr"))
         return cls(entries, codes, compact(errors), compact(flags), units, start)
 
     @property
+    def row_problem(self) -> "RefittedDecomposition":
+        """What new rows need of it, without anything of the training rows."""
+        return replace(self, codes=self.codes[:0], sparse=None, flagged=None, start=None)
+
+    @property
     def n_directions(self) -> int:
         """Number of directions that the low-rank part of a new row can have."""
         return len(self.entries.basis)
 
-    def tiles(self) -> Iterator[Array]:
-        """Low-rank part of the training data, a tile of rows at a time."""
-        tiles = (self.entries.low_rank(self.codes[place]) for place in row_tiles(self.codes))
-        return (self.units.restore(tile, self.sparse.dtype) for tile in tiles)
+    def tile(self, place: slice) -> Array:
+        """Low-rank part of some rows of the training data."""
+        return self.units.restore(self.entries.low_rank(self.codes[place]), self.sparse.dtype)
+
+    def low_rank_rows(self, X: Array) -> Array:
+        """Low-rank part of new rows."""
+        return self.split_rows(X)[0]
 
     def split_rows(self, X: Array) -> tuple[Array, Array, Array]:
         """Low-rank part, sparse part and flagged entries of new rows."""
@@ -392,26 +487,46 @@ class GraphDecomposition:
     @property
     def low_rank(self) -> Array:
         """Low-rank part of the training data."""
-        return self.smooth * self.scale + self.shift
+        return self._assembled(self.tile, self.smooth.dtype)
 
     @property
     def sparse(self) -> Any:
         """Sparse part of the training data."""
-        tiles = (self._sparse_tile(place) * self.scale for place in row_tiles(self.smooth))
-        if self.density > DENSE_SHARE:
-            return np.vstack(list(tiles))
-        parts = [sparse.csr_array(tile) for tile in tiles]
+        if self.density > DENSE_SHARE or is_scratch(self.smooth):
+            return self._assembled(self._sparse_tile, self.smooth.dtype)
+        parts = [sparse.csr_array(self._sparse_tile(place)) for place in self._places()]
         return sparse.csr_array(sparse.vstack(parts, format="csr"))
+
+    def _assembled(self, tile: Callable[[slice], Array], dtype: Any) -> Array:
+        """All tiles as one array, in a scratch file if the low-rank part is."""
+        whole = empty_beside(self.smooth, dtype=dtype)
+        for place in self._places(whole):
+            whole[place] = tile(place)
+        return whole
+
+    @property
+    def stored(self) -> tuple[Array, ...]:
+        """Arrays that may be in scratch files."""
+        return self.smooth, self.graph.X
+
+    def _places(self, *others: Array) -> Iterator[slice]:
+        """Tiles of the rows for a pass over the training data."""
+        return each(row_tiles(self.smooth.shape), *self.stored, *others)
 
     @cached_property
     def density(self) -> float:
         """Share of the observed entries that are not zero in the sparse part."""
         n_sparse = n_observed = 0
-        for place in row_tiles(self.smooth):
+        for place in self._places():
             errors = graph_errors(self.graph.X[place], self.smooth[place])
             n_sparse += int(np.count_nonzero(np.abs(errors) > self.loss.threshold))
             n_observed += int(np.count_nonzero(~np.isnan(errors)))
         return n_sparse / n_observed
+
+    @property
+    def row_problem(self) -> "GraphDecomposition":
+        """What new rows need of it: the training rows are their neighbours."""
+        return self
 
     @property
     def n_directions(self) -> int:
@@ -423,20 +538,25 @@ class GraphDecomposition:
         """Where another fit may start."""
         return self.smooth
 
+    def tile(self, place: slice) -> Array:
+        """Low-rank part of some rows of the training data."""
+        return self.smooth[place] * self.scale + self.shift
+
     def tiles(self) -> Iterator[Array]:
         """Low-rank part of the training data, a tile of rows at a time."""
-        places = row_tiles(self.smooth)
-        return (self.smooth[place] * self.scale + self.shift for place in places)
+        return map(self.tile, self._places())
 
     @cached_property
     def flags(self) -> Array:
         """Flagged entries of the training data."""
-        places = row_tiles(self.smooth)
-        tiles = (graph_errors(self.graph.X[place], self.smooth[place]) for place in places)
-        return np.concatenate([self.entries.flags(errors) for errors in tiles])
 
-    def split_rows(self, X: Array) -> tuple[Array, Array, Array]:
-        """Low-rank part, sparse part and flagged entries of new rows."""
+        def flagged(place: slice) -> Array:
+            return self.entries.flags(graph_errors(self.graph.X[place], self.smooth[place]))
+
+        return self._assembled(flagged, bool)
+
+    def low_rank_rows(self, X: Array) -> Array:
+        """Low-rank part of new rows."""
         data = (X - self.shift) / self.scale
         diagonal, edges = self.graph.edges(data)
         samples, features = 2 * self.sample_smoothness, 2 * self.feature_smoothness
@@ -448,15 +568,20 @@ class GraphDecomposition:
             features * self.feature_laplacian,
             features * self.feature_norm,
         )
-        low_rank = (smooth * self.scale + self.shift).astype(X.dtype)
-        errors = significant_errors(X, low_rank) / self.scale
-        flags, errors = self.entries.flags(errors), np.nan_to_num(errors, nan=0.0)
-        return low_rank, self.loss.sparse_part(errors) * self.scale, flags
+        return (smooth * self.scale + self.shift).astype(X.dtype)
+
+    def split_rows(self, X: Array) -> tuple[Array, Array, Array]:
+        """Low-rank part, sparse part and flagged entries of new rows."""
+        low_rank, one = self.low_rank_rows(X), np.ones(X.shape[1])
+        threshold, limits = self.loss.threshold * self.scale, self.entries.limits * self.scale
+        return low_rank, *split_errors(X, low_rank, threshold, limits, one)
 
     def principal_axes(self, center: bool) -> tuple[Array, Array, Array]:
         """Mean of the low-rank part, or zero; singular values and right vectors (rows) about it."""
         n_samples, n_features = self.smooth.shape
-        middle = self.smooth.mean(axis=0, dtype=np.float64)
+        middle = np.zeros(n_features)
+        for place in self._places():
+            middle += self.smooth[place].sum(axis=0, dtype=np.float64) / n_samples
         if not center:
             middle = -self.shift.astype(np.float64) / self.scale
         if n_samples >= n_features:
@@ -471,7 +596,7 @@ class GraphDecomposition:
 
     def _sparse_tile(self, place: slice) -> Array:
         errors = graph_errors(self.graph.X[place], self.smooth[place])
-        return self.loss.sparse_part(np.nan_to_num(errors, nan=0.0))
+        return self.loss.sparse_part(np.nan_to_num(errors, nan=0.0)) * self.scale
 
 
 Decomposition = NuclearDecomposition | RefittedDecomposition | GraphDecomposition
@@ -491,26 +616,40 @@ def graph_errors(X: Array, smooth: Array) -> Array:
 
 
 def observed(rows: Rows, axes: tuple[int, ...] = (1,)) -> Array:
-    """All rows as an array, in which NaN marks missing entries.
+    """All rows as an array in memory, in which NaN marks missing entries.
+
+    What `checked_entries` does not allow is refused.
+    """
+    return checked_entries(rows.whole(), axes)
+
+
+def observed_block(block: DenseBlock) -> Array:
+    """What `observed` gives for the rows of a block."""
+    return checked_entries(np.ascontiguousarray(block.block, block.dtype))
+
+
+def checked_entries(X: Array, axes: tuple[int, ...] = (1,)) -> Array:
+    """The same array, in which NaN marks missing entries.
 
     Raises ValueError for entries that are infinite or whose squares overflow, and for rows
     (``axes`` contains 1) or columns (it contains 0) without any entry.
     """
-    X = rows.whole()
-    low, high = np.fmin.reduce(X, axis=None), np.fmax.reduce(X, axis=None)
-    largest = max(abs(float(low)), abs(float(high)))
-    if np.isfinite(largest) and largest != 0 and not 1e-100 < largest < 1e100:
-        raise ValueError(
-            f"The entries of X are of the size {largest:.0e}, whose squares overflow or vanish: "
-            "divide X by it."
-        )
-    if np.isfinite(X.sum()):
+    places, total, ends = row_tiles(X.shape), 0.0, []
+    for place in each(places, X):
+        total += float(X[place].sum())
+        ends.append([np.fmin.reduce(X[place], axis=None), np.fmax.reduce(X[place], axis=None)])
+    checked_size(np.array(ends), X.dtype.name)
+    if np.isfinite(total):
         return X
-    if np.isinf(X).any():
+    if np.isinf(ends).any():
         raise ValueError("Input X contains infinity; mark missing entries with NaN.")
-    missing = np.isnan(X)
+    known = [np.zeros(X.shape[1], bool), np.zeros(len(X), bool)]
+    for place in each(places, X):
+        there = ~np.isnan(X[place])
+        known[0] |= there.any(axis=0)
+        known[1][place] = there.any(axis=1)
     for axis in axes:
-        empty, kind = np.flatnonzero(missing.all(axis=axis)), ("columns", "rows")[axis]
+        empty, kind = np.flatnonzero(~known[axis]), ("columns", "rows")[axis]
         if len(empty):
             raise ValueError(
                 f"{len(empty)} {kind} of X hold no value at all (NaN everywhere), the first at "
@@ -519,9 +658,12 @@ def observed(rows: Rows, axes: tuple[int, ...] = (1,)) -> Array:
     return X
 
 
-def row_tiles(X: Array) -> list[slice]:
-    """Places of the tiles of all rows."""
-    return [place for lane in lanes(len(X)) for place in lane]
+def _with_low_rank(rows: Rows, decomposition: Decomposition) -> Iterator[tuple[Array, Array]]:
+    """Tiles of the training data, each with its low-rank part."""
+    for start, stop in each(rows.bounds, *decomposition.stored):
+        block = rows.read(start, stop)
+        for place in slices(stop, tile_rows(rows.shape[1]), start):
+            yield block[place.start - start : place.stop - start], decomposition.tile(place)
 
 
 def square_residuals(X: Array, low_rank: Array) -> Array:
@@ -532,21 +674,6 @@ def square_residuals(X: Array, low_rank: Array) -> Array:
         return square_norms(error)
     shares = 1 - missing.mean(axis=1)
     return square_norms(np.where(missing, 0.0, error)) / np.maximum(shares, 1e-300)
-
-
-def _usual_distance(residuals: Array, rounding: float) -> float:
-    """Distance up to which a row is not unusual, given the squared distances of all rows.
-
-    Rows without any error say nothing about the size of errors. Where these are many, it follows
-    from the others: their median, and three deviations of the logarithms above it.
-    """
-    inexact = residuals[residuals > rounding**2]
-    if not 0 < len(inexact) / len(residuals) < 0.75:
-        return rounding
-    logs = np.log(inexact) / 2
-    typical = np.median(logs)
-    spread = np.median(np.abs(logs - typical)) / stats.norm.ppf(0.75)
-    return float(np.exp(min(typical + 3 * spread, np.quantile(logs, 0.95))))
 
 
 def significant_errors(X: Array, low_rank: Array) -> Array:
@@ -590,8 +717,11 @@ def nonzero(part: Any) -> Array:
 
 def observed_scale(X: Array) -> float:
     """Root mean square of the entries that are not missing."""
-    n_observed = sum(np.count_nonzero(~np.isnan(X[place])) for place in row_tiles(X))
-    return observed_norm(X) / np.sqrt(max(float(n_observed), 1.0))
+    n_observed, squares = 0, 0.0
+    for place in each(row_tiles(X.shape), X):
+        n_observed += int(np.count_nonzero(~np.isnan(X[place])))
+        squares += float(np.nansum(np.square(X[place], dtype=np.float64)))
+    return float(np.sqrt(squares / max(n_observed, 1)))
 
 
 def significant(values: Array, tol: float) -> int:

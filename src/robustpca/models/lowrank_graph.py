@@ -10,14 +10,16 @@ import numpy as np
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback
 from robustpca.engine.rows import Rows
+from robustpca.engine.scratch import each, is_scratch
+from robustpca.engine.svt import row_tiles
 from robustpca.models.base import Fit, reporter, unconverged
 from robustpca.models.lowrank_base import (
     GRAPH_CONSTRAINTS,
     SMOOTHNESS_CONSTRAINT,
     GraphDecomposition,
     LowRankModel,
+    checked_entries,
     graph_errors,
-    observed,
     observed_scale,
     significant,
 )
@@ -25,6 +27,7 @@ from robustpca.models.params import StrOptions
 from robustpca.parts.entry_losses import ENTRY_LOSSES, EntryLoss
 from robustpca.parts.graphs import adjacency_of, eigenvalue_bound, laplacian
 from robustpca.parts.losses import named
+from robustpca.parts.units import column_moments
 from robustpca.solvers.graph_descent import fista
 from robustpca.solvers.new_rows import TrainingGraph
 from robustpca.solvers.refit import ResidualFlags
@@ -35,6 +38,8 @@ __all__ = ["FRPCAG"]
 # Singular values of the low-rank part below this share of the largest count as zero: without a
 # nuclear norm they are small and not zero.
 GRAPH_RANK_TOL = 1e-2
+# Unit of a constant column, as a share of the usual one.
+SMALL = 1e-6
 
 
 class FRPCAG(LowRankModel):
@@ -47,6 +52,12 @@ class FRPCAG(LowRankModel):
 
     New rows are connected to their nearest training rows, whose low-rank parts are fixed, and
     each solves the same problem; a row of the training data has its own edges.
+
+    Rows in a file may be more than memory holds: the fit is then the same, to the last bit, with
+    all arrays of the size of the data in scratch files in the folder for temporary files
+    (``TMPDIR``), up to eight at a time. In memory are the graph and some numbers for each row.
+    ``low_rank_``, ``sparse_`` and ``entry_flags_`` of such a fit are made when they are asked
+    for, as dense arrays in scratch files.
 
     Parameters
     ----------
@@ -157,6 +168,12 @@ class FRPCAG(LowRankModel):
     True
     """
 
+    sample_smoothness_: float
+    feature_smoothness_: float
+    sample_graph_: Any
+    feature_graph_: Any
+    loss_: EntryLoss
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **LowRankModel._parameter_constraints,
         **GRAPH_CONSTRAINTS,
@@ -168,6 +185,8 @@ class FRPCAG(LowRankModel):
         "feature_graph": ["array-like", "sparse matrix", None],
     }
     _changes_clean_rows = True
+    _by_blocks = True
+    _scratch_arrays = 8
 
     def __init__(
         self,
@@ -209,9 +228,10 @@ class FRPCAG(LowRankModel):
         self.verbose = verbose
 
     def _fit(self, rows: Rows) -> Fit:
-        X = observed(rows, axes=(1, 0))
+        X = checked_entries(rows.paged(), axes=(1, 0))
+        size = observed_scale(X)
         shift, scale = _column_units(X, self.standardize)
-        data = (X - shift) / scale if self.standardize else X
+        data = _standardized(X, shift, scale) if self.standardize else X
         unit = observed_scale(data) or 1.0
         loss: EntryLoss = named(self.loss, ENTRY_LOSSES, "loss").scaled(unit)
         sample_graph = adjacency_of(self.sample_graph, data, self.n_neighbors)
@@ -243,17 +263,22 @@ class FRPCAG(LowRankModel):
             callback=reporter(self),
         )
         # A copy, since the user may change the array afterwards.
-        stored = data.copy() if data is X else data
+        stored = data.copy() if data is X and not is_scratch(X) else data
+
+        def errors(place: slice) -> Array:
+            chosen = np.arange(len(data))[place]
+            parts = [chosen[part] for part in row_tiles((len(chosen), data.shape[1]))]
+            low_rank = result.low_rank
+            return np.concatenate(
+                [graph_errors(data[part], low_rank[part]) for part in each(parts, data, low_rank)]
+            )
+
         decomposition = GraphDecomposition(
             result.low_rank,
             shift,
             scale,
             loss,
-            ResidualFlags.of(
-                lambda place: graph_errors(data[place], result.low_rank[place]),
-                len(data),
-                self.flag_rate,
-            ),
+            ResidualFlags.of(errors, len(data), self.flag_rate),
             TrainingGraph(stored, sample_graph, samples, self.n_neighbors, self.normalized),
             sample_smoothness,
             feature_smoothness,
@@ -274,7 +299,7 @@ class FRPCAG(LowRankModel):
                 "sample_smoothness_": sample_smoothness,
                 "feature_smoothness_": feature_smoothness,
             },
-            subspace=self._subspace(rows, X, decomposition, mean, values, directions, rank),
+            subspace=self._subspace(rows, size, decomposition, mean, values, directions, rank),
             ending=result,
             warnings=(*self._advice(decomposition, rank), *unconverged(self, result)),
         )
@@ -298,11 +323,22 @@ class FRPCAG(LowRankModel):
 
 
 def _column_units(X: Array, standardize: bool) -> tuple[Array, Array]:
-    """What to subtract from the columns and to divide them by; a constant one is not divided."""
+    """What to subtract from the columns and to divide them by.
+
+    The unit of a constant column is small beside the others, so that what its neighbours in the
+    graph say of its missing entries leaves it constant.
+    """
     if not standardize:
         return np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
-    shift = np.nanmean(X, axis=0, dtype=np.float64)
-    squares = np.nanmean(np.square(X - shift.astype(X.dtype)), axis=0, dtype=np.float64)
-    deviation = np.sqrt(squares)
+    shift, deviation = column_moments(X)
     constant = deviation <= 8 * np.finfo(X.dtype).eps * np.abs(shift)
-    return shift.astype(X.dtype), np.where(constant, 1.0, deviation).astype(X.dtype)
+    size = float(np.median(deviation[~constant])) if not constant.all() else 1.0
+    return shift.astype(X.dtype), np.where(constant, SMALL * size, deviation).astype(X.dtype)
+
+
+def _standardized(X: Array, shift: Array, scale: Array) -> Array:
+    """Columns in these units; a scratch array, which is not the user's, is overwritten."""
+    out = X if is_scratch(X) else np.empty_like(X)
+    for place in each(row_tiles(X.shape), X):
+        out[place] = (X[place] - shift) / scale
+    return out

@@ -5,18 +5,18 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import linalg, optimize, sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.decomposition import NMF
 from sklearn.neighbors import kneighbors_graph
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback
 from robustpca.engine.rows import ArrayRows, SparseRows
-from robustpca.engine.threads import one_blas_thread
-from robustpca.models.base import Fit, given_codes, reporter, store, unconverged
+from robustpca.models.base import Fit, points_of, reporter, store, unconverged
+from robustpca.models.estimator import Estimator, all_or_nothing, rowwise
 from robustpca.models.graph import GraphModel
-from robustpca.models.params import Interval, StrOptions, fit_context
+from robustpca.models.params import Interval, StrOptions
 from robustpca.parts.graphs import adjacency_of, laplacian
 from robustpca.parts.ranks import rank_of
 from robustpca.solvers.multiplicative import nonnegative_factors
@@ -24,7 +24,7 @@ from robustpca.solvers.multiplicative import nonnegative_factors
 __all__ = ["GNMF"]
 
 
-class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     r"""Graph-regularised non-negative matrix factorisation (GNMF).
 
     Lowers :math:`\lVert X - HB \rVert_F^2 + \lambda\, \mathrm{tr}(H^\top \Phi H)` over
@@ -100,6 +100,7 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ((5, 10), True)
     """
 
+    _of_training = ("embedding_", "graph_")
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **GraphModel._parameter_constraints,
         "smoothness": [Interval(Real, 0, None, closed="left")],
@@ -107,6 +108,14 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         "init": [StrOptions({"nndsvda", "random"})],
         "random_state": ["random_state"],
     }
+
+    components_: Array
+    embedding_: Array
+    n_components_: int
+    graph_: Any
+    objective_: Array
+    n_iter_: int
+    converged_: bool
 
     def __init__(
         self,
@@ -137,7 +146,7 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.callback = callback
         self.verbose = verbose
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing()
     def fit(self, X: Any, y: Any = None) -> Self:
         """Factor the rows of ``X``.
 
@@ -153,12 +162,7 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self : object
             The fitted model.
         """
-        X = self._checked(X, reset=True)
-        # A fit that is interrupted must not leave a mixture of itself and an older one.
-        self.__dict__.pop("components_", None)
-        with one_blas_thread:
-            fit = self._fit(X)
-        return store(self, fit)
+        return store(self, self._fit(self._checked(X, reset=True)))
 
     def _fit(self, X: Any) -> Fit:
         largest = min(X.shape)
@@ -176,18 +180,8 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if graph is None and sparse.issparse(X):
             graph = kneighbors_graph(X, min(self.n_neighbors, X.shape[0] - 1), mode="distance")
         graph = adjacency_of(graph, X, self.n_neighbors)
-        start = NMF(
-            n_components,
-            init=self.init,
-            solver="mu",
-            max_iter=1,
-            tol=0,
-            random_state=self.random_state,
-        )
         exact = X.astype(np.float64)
-        # Some of the start is filled with the mean, which has other units than a factor.
-        unit = exact.mean() or 1.0
-        codes, basis = _unit_basis(start.fit_transform(exact / unit) * unit, start.components_)
+        codes, basis = self._start(exact, int(n_components))
         result = nonnegative_factors(
             exact,
             laplacian(graph, normalized=self.normalized).astype(np.float64),
@@ -208,6 +202,28 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         }
         return Fit(attributes, None, result, unconverged(self, result))
 
+    def _start(self, X: Any, n_components: int) -> tuple[Array, Array]:
+        """Codes and basis that scikit-learn's NMF starts from, after one pass."""
+        # Some of the start is filled with the mean, which has other units than a factor.
+        unit = X.mean() or 1.0
+        # Of data with fewer directions, its start by singular vectors is not a number.
+        for init in (self.init, "random"):
+            start = NMF(
+                n_components,
+                init=init,
+                solver="mu",
+                max_iter=1,
+                tol=0,
+                random_state=self.random_state,
+            )
+            # Nor may be the root of its error, a difference that is not used.
+            with np.errstate(invalid="ignore"):
+                codes = start.fit_transform(X / unit) * unit
+            if np.isfinite(codes).all():
+                break
+        return _unit_basis(codes, start.components_)
+
+    @rowwise
     def transform(self, X: Any) -> Array:
         """Codes of the rows of ``X`` by non-negative least squares with a fixed basis.
 
@@ -243,11 +259,10 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         points : ndarray of shape (n_samples, n_features)
             The rows.
         """
-        return given_codes(self, X) @ self.components_
+        return points_of(self, X, self.components_, 0.0)
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
-        X = validate_data(
-            self,
+        X = self._validated(
             X,
             reset=reset,
             accept_sparse="csr",

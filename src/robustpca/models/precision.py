@@ -5,8 +5,8 @@ import numpy as np
 from robustpca.engine.linalg import Array
 from robustpca.engine.rows import Rows
 
-# Sizes of entries whose squares, and sums of many, neither overflow nor vanish.
-SIZES = {"float32": (1e-18, 1e18), "float64": (1e-150, 1e150)}
+# Sizes of entries whose squares, and what is made of many, neither overflow nor vanish.
+SIZES = {"float32": (1e-18, 1e18), "float64": (1e-101, 1e101)}
 # Rounding errors of the data that are harmless, as a share of the deviation of a column.
 HARMLESS = 0.05
 # Share of the variance that columns must have for their rounding errors to matter.
@@ -19,19 +19,27 @@ def precision_warnings(rows: Rows) -> tuple[Warning, ...]:
     Raises ValueError if the entries are so large or so small that squares are not to be had.
     """
     sample = rows.sampled()
-    if not sample.size:
+    largest = checked_size(sample, rows.dtype.name)
+    if not rows.is_dense or not np.isfinite(largest):
         return ()
-    name, (least, most) = rows.dtype.name, SIZES[rows.dtype.name]
-    low, high = float(np.fmin.reduce(sample, axis=None)), float(np.fmax.reduce(sample, axis=None))
-    largest = max(abs(low), abs(high))
-    if largest > 0 and np.isfinite(largest) and not least < largest < most:
+    return _lost_columns(sample, largest, rows.dtype.name)
+
+
+def checked_size(X: Array, name: str, *, to_learn: bool = True) -> float:
+    """Size of the largest entry; ValueError if it has no square in the precision of that name.
+
+    New rows, from which nothing is learnt, may be as small as they like.
+    """
+    if not X.size:
+        return 0.0
+    low, high = float(np.fmin.reduce(X, axis=None)), float(np.fmax.reduce(X, axis=None))
+    largest, (least, most) = max(abs(low), abs(high)), SIZES[name]
+    if largest > 0 and np.isfinite(largest) and not least * to_learn < largest < most:
         raise ValueError(
             f"Entries of X are of the size {largest:.0e}, whose squares overflow or vanish in "
             f"{name}: divide X by {largest:.0e}" + (", or use float64." if most < 1e100 else ".")
         )
-    if not rows.is_dense or not np.isfinite(largest):
-        return ()
-    return _lost_columns(sample, largest, name)
+    return largest
 
 
 def _lost_columns(sample: Array, largest: float, name: str) -> tuple[Warning, ...]:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
+from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback
 from robustpca.engine.rows import Rows
 from robustpca.models.base import Fit, Subspace, SubspaceModel, reporter, unconverged
@@ -23,17 +24,8 @@ from robustpca.parts.losses import (
     SquaredLoss,
     named,
 )
-from robustpca.parts.weightings import (
-    WEIGHTINGS,
-    AdaptiveNeighbors,
-    CoRobust,
-    Uniform,
-    Weighting,
-)
-from robustpca.solvers.reweighting import (
-    ReweightedSubspace,
-    reweighted_subspace,
-)
+from robustpca.parts.weightings import WEIGHTINGS, AdaptiveNeighbors, CoRobust, Uniform, Weighting
+from robustpca.solvers.reweighting import ReweightedSubspace, reweighted_subspace
 from robustpca.solvers.weighted_pca import WeightedPCA
 
 __all__ = ["EPCA", "PCAAN", "PCAOM", "R1PCA", "ReweightedPCA"]
@@ -58,6 +50,10 @@ class ReweightedModel(SubspaceModel):
     random_state: Any = 0
     loss: Any
     weighting: Any
+    weights_: Array
+    sample_weights_: Array
+    n_active_: int
+    loss_: Any
 
     def _parts(self) -> tuple[Loss, Weighting]:
         """The loss and the weighting of the method: its parameters, unless it fixes them."""
@@ -111,8 +107,7 @@ class ReweightedModel(SubspaceModel):
             **self._own_attributes(model, result),
         }
         advice = FEWER if weighting.drops or loss.drops else ADVICE
-        name = type(self).__name__
-        warnings = capture_warnings(name, rows, result.mean, result.components, advice)
+        warnings = capture_warnings(type(self).__name__, *model.seen(), advice=advice)
         return Fit(attributes, subspace, result, (*unconverged(self, result), *warnings))
 
 
@@ -515,10 +510,10 @@ class PCAAN(ReweightedPCA):
     best-fitting samples weigh anything: outliers are left out altogether, and with the robust
     start even those that lie together far away.
 
-    With ``n_active``, :math:`\gamma` is chosen anew in each pass, so the objective may rise, and
-    ``tol`` bounds the largest change of a weight instead. If the weights have not converged after
-    a quarter of ``max_iter`` passes, :math:`\gamma` is frozen; the objective only falls from
-    there, and ten times ``tol`` bounds its relative decrease.
+    With ``n_active``, :math:`\gamma` is chosen anew in each pass, so the objective may rise; what
+    a pass gains is then measured with the last :math:`\gamma`. If it has not converged after a
+    quarter of ``max_iter`` passes, :math:`\gamma` is frozen, and the objective only falls from
+    there.
 
     Parameters
     ----------
@@ -538,7 +533,7 @@ class PCAAN(ReweightedPCA):
         or at random weights. 'auto' is 'robust' for methods that drop samples, else 'pca'.
     random_state : int, RandomState instance or None, default=0
         Draws the directions of the robust start, or the random weights.
-    tol : float, default=1e-8
+    tol : float, default=1e-7
         Stop when a pass lowers the objective by less than this share of it.
     max_iter : int, default=200
         Largest number of passes.
@@ -554,7 +549,7 @@ class PCAAN(ReweightedPCA):
     Attributes
     ----------
     gamma_ : float
-        Regulariser of the last pass.
+        Regulariser of the last pass; infinite if all samples are active.
     weights_ : ndarray of shape (n_samples,)
         Weight of each training sample, summing to one; outliers weigh little.
     sample_weights_ : ndarray of shape (n_samples,)
@@ -612,6 +607,8 @@ class PCAAN(ReweightedPCA):
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
     }
 
+    gamma_: float
+
     def __init__(
         self,
         n_components: int | float | str | None = 0.9,
@@ -620,7 +617,7 @@ class PCAAN(ReweightedPCA):
         gamma: float | None = None,
         init: str = "robust",
         random_state: Any = 0,
-        tol: float = 1e-8,
+        tol: float = 1e-7,
         max_iter: int = 200,
         contamination: float | str = "auto",
         callback: Callback | None = None,
@@ -681,7 +678,8 @@ class EPCA(ReweightedPCA):
     max_weight : float, default=None
         Upper bound of each weight, in (1/n_samples, 1); 0.5 is advisable below 200 samples.
     gamma : float, default=1.0
-        Exponent of the weights, at least 1; above it every sample is raised a little.
+        Exponent of the weights. Above 1 every sample is raised a little; below 1 only a handful
+        of them are, and those of several equally good ones that come first.
     init : {'auto', 'pca', 'robust', 'random'}, default='pca'
         Where to start: at plain PCA; at the half of the samples with the least
         Stahel-Donoho outlyingness, which survives outliers that form a cloud of their own;
@@ -756,8 +754,11 @@ class EPCA(ReweightedPCA):
         **ReweightedPCA._parameter_constraints,
         "sigma": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "max_weight": [Interval(Real, 0, 1, closed="neither"), None],
-        "gamma": [Interval(Real, 1, None, closed="left")],
+        "gamma": [Interval(Real, 0, None, closed="neither")],
     }
+
+    sigma_: float
+    direct_weights_: Array
 
     def __init__(
         self,

@@ -6,16 +6,17 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from robustpca.engine.linalg import Array
 from robustpca.models.base import Fit, store
-from robustpca.models.params import Interval, fit_context
+from robustpca.models.estimator import Estimator, all_or_nothing, rowwise
+from robustpca.models.params import Interval
 
 __all__ = ["RVFLClassifier"]
 
@@ -37,7 +38,7 @@ class HiddenLayer:
         return np.hstack([hidden, X]) if self.direct_links else hidden
 
 
-class RVFLClassifier(ClassifierMixin, BaseEstimator):
+class RVFLClassifier(ClassifierMixin, Estimator):
     r"""Random vector functional link network (RVFL).
 
     Hidden nodes :math:`h = \mathrm{sigmoid}(s\,(A^\top x + b))` have weights A, uniform in [-1,
@@ -97,6 +98,12 @@ class RVFLClassifier(ClassifierMixin, BaseEstimator):
         "random_state": ["random_state"],
     }
 
+    classes_: Array
+    hidden_weights_: Array
+    hidden_biases_: Array
+    coef_: Array
+    intercept_: Array
+
     def __init__(
         self,
         n_hidden: int = 50,
@@ -114,7 +121,7 @@ class RVFLClassifier(ClassifierMixin, BaseEstimator):
         self.direct_links = direct_links
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing()
     def fit(self, X: Any, y: Any) -> Self:
         """Draw the hidden nodes and learn the output weights.
 
@@ -135,7 +142,7 @@ class RVFLClassifier(ClassifierMixin, BaseEstimator):
                 "n_hidden=0 and direct_links=False leave nothing to learn from: raise n_hidden, or "
                 "pass direct_links=True."
             )
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        X, y = self._validated(X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
         check_classification_targets(y)
         return store(self, self._fit(X, y))
 
@@ -163,6 +170,7 @@ class RVFLClassifier(ClassifierMixin, BaseEstimator):
         }
         return Fit(attributes)
 
+    @rowwise
     def decision_function(self, X: Any) -> Array:
         """How much the outputs speak for each class.
 
@@ -179,6 +187,7 @@ class RVFLClassifier(ClassifierMixin, BaseEstimator):
         outputs = self._outputs(X)
         return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
 
+    @rowwise
     def predict(self, X: Any) -> Array:
         """Class with the largest output.
 
@@ -197,5 +206,5 @@ class RVFLClassifier(ClassifierMixin, BaseEstimator):
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = self._validated(X, dtype=[np.float64, np.float32], reset=False)
         return self._layer(X) @ self.coef_.T + self.intercept_

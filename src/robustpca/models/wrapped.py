@@ -4,18 +4,20 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_clusterer, is_regressor
+from sklearn.base import MetaEstimatorMixin, clone, is_clusterer, is_regressor
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback
 from robustpca.engine.rows import ArrayRows
+from robustpca.engine.threads import one_openmp_thread
 from robustpca.models.base import Fit, reporter, store, unconverged
-from robustpca.models.params import HasMethods, Interval, StrOptions, fit_context
+from robustpca.models.estimator import Estimator, all_or_nothing, rowwise
+from robustpca.models.params import HasMethods, Interval, StrOptions
 from robustpca.parts.losses import LOSSES, Loss, named
 from robustpca.parts.starts import trusted_half
 from robustpca.parts.weightings import WEIGHTINGS, Weighting
@@ -32,6 +34,10 @@ class _WeightedModel:
     def __init__(self, estimator: Any, X: Any, y: Any) -> None:
         self.estimator, self.X, self.y = estimator, X, y
         self.fitted: Any = None
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        return self.estimator, self.X, self.y
 
     def fit(self, weights: Array) -> None:
         fresh = clone(self.estimator)
@@ -63,7 +69,7 @@ def _fitted_has(name: str) -> Any:
     return check
 
 
-class Reweighted(MetaEstimatorMixin, BaseEstimator):
+class Reweighted(MetaEstimatorMixin, Estimator):
     r"""Robust version of a regressor or clusterer by learned sample weights.
 
     Minimises :math:`\mathrm{Reg}(a) + \sum_i a_i\, \psi(g_i)` over the weights a and the
@@ -132,6 +138,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
     array([1.])
     """
 
+    _of_training = ("weights_", "labels_")
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "weighting": [StrOptions(set(WEIGHTINGS)), Weighting],
@@ -143,6 +150,14 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         "callback": [callable, None],
         "verbose": ["verbose"],
     }
+
+    estimator_: Any
+    weights_: Array
+    n_active_: int
+    labels_: Array
+    objective_: Array
+    n_iter_: int
+    converged_: bool
 
     def __init__(
         self,
@@ -167,7 +182,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         self.callback = callback
         self.verbose = verbose
 
-    @fit_context(prefer_skip_nested_validation=False)
+    @all_or_nothing(skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the estimator and the weights of the samples in turn.
 
@@ -189,12 +204,12 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         if not has_fit_parameter(self.estimator, "sample_weight"):
             raise TypeError(f"Reweighted needs sample_weight, but {name}.fit does not take it.")
         if supervised:
-            X, y = validate_data(
-                self, X, y, accept_sparse="csr", multi_output=True, y_numeric=True,
+            X, y = self._validated(
+                X, y, accept_sparse="csr", multi_output=True, y_numeric=True,
                 ensure_min_samples=2,
             )  # fmt: skip
         else:
-            X = validate_data(self, X, accept_sparse="csr", ensure_min_samples=2)
+            X = self._validated(X, accept_sparse="csr", ensure_min_samples=2)
         return store(self, self._fit(X, y if supervised else None))
 
     def _fit(self, X: Any, y: Any) -> Fit:
@@ -243,6 +258,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         return (reach <= np.quantile(reach, 0.75)).astype(np.float64)
 
     @available_if(_fitted_has("predict"))
+    @rowwise
     def predict(self, X: Any) -> Array:
         """Predict with the fitted estimator.
 
@@ -259,6 +275,7 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
         return np.asarray(self._ask("predict", X))
 
     @available_if(_fitted_has("transform"))
+    @rowwise
     def transform(self, X: Any) -> Array:
         """Transform with the fitted estimator.
 
@@ -330,8 +347,9 @@ class Reweighted(MetaEstimatorMixin, BaseEstimator):
 
     def _ask(self, method: str, X: Any, *more: Any) -> Any:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", reset=False)
-        return getattr(self.estimator_, method)(X, *more)
+        X = self._validated(X, accept_sparse="csr", reset=False)
+        with one_openmp_thread():
+            return getattr(self.estimator_, method)(X, *more)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")

@@ -39,4 +39,5 @@ table = Table(
     vary={"n_components": [5, 10, 20]},
     score=reconstruction_error,
     seeds=by_level(quick=2, default=10, full=50),
+    unclaimed="It belongs to no paper: it shows the methods on data that everybody has.",
 )

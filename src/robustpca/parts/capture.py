@@ -12,8 +12,10 @@ from robustpca.parts.starts import trusted_half
 # So many rows are looked at, or so many for each component if that is more; wide rows only as
 # far as they are so many numbers.
 N_ROWS, ROWS_PER_COMPONENT, N_NUMBERS = 300, 12, 2_000_000
-# Leading directions of the sample beyond as many as there are components.
-OVERSAMPLING = 10
+# Leading directions of the sample beside the components.
+N_BESIDE = 10
+# Directions along which rows are judged: one through a row of a group of GROUP is among them.
+N_DIRECTIONS = 125
 # A row is far from the robust subspace beyond this many times the median distance of trusted
 # rows, and held by a fit that is nearer to it by this factor.
 FAR, HELD = 6.0, 3.0
@@ -42,10 +44,13 @@ class Capture:
     worse: float
 
 
-def capture(rows: Rows, mean: Array, components: Array) -> Capture | None:
+def capture(
+    rows: Rows, mean: Array, components: Array, outside: Array | None = None
+) -> Capture | None:
     """Compare a fitted subspace with a robust one, on a sample of dense rows in memory.
 
-    Rows on disk would have to be read once more, and sparse ones made dense.
+    Rows on disk would have to be read once more, and sparse ones made dense; their coordinates in
+    a view do as well.
 
     Half of the sample with the least outlyingness is trusted: one part of it gives the robust
     subspace, the other one judges both. The fit is captured if it serves these rows markedly
@@ -58,6 +63,9 @@ def capture(rows: Rows, mean: Array, components: Array) -> Capture | None:
         The data.
     mean, components : ndarray
         Centre and orthonormal rows of the fitted subspace.
+    outside : ndarray of shape (n_samples,), default=None
+        Squared distances of the samples from what the rows describe, if these are coordinates in
+        a space that holds the subspace and the directions in which the samples vary most.
     """
     n, c = rows.shape[0], len(components)
     rng = np.random.RandomState(0)
@@ -66,16 +74,21 @@ def capture(rows: Rows, mean: Array, components: Array) -> Capture | None:
         return None
     chosen = np.zeros(n, dtype=bool)
     chosen[rng.choice(n, size, replace=False)] = True
-    X = rows.centred(np.zeros(rows.shape[1])).map("take", along=(chosen,))
-    Z = X - mean
+    Z = rows.centred(mean).map("take", along=(chosen,))
     # Both subspaces are compared where the sample varies most: noise in all the other directions
     # would hide the difference.
-    sketch = rng.normal(size=(size, c + OVERSAMPLING))
-    found = orthonormal(Z.T @ (Z @ (Z.T @ sketch)))
-    basis = orthonormal(np.column_stack([components.T.astype(np.float64), found]))
-    codes = Z @ basis
-    outside = np.maximum(square_norms(Z) - square_norms(codes), 0.0)
-    trusted = rng.permutation(np.flatnonzero(trusted_half(ArrayRows(codes), outside, rng)))
+    fitted_axes = components.T.astype(np.float64)
+    found = Z.T @ rng.normal(size=(size, N_BESIDE))
+    for _ in range(2):
+        found = orthonormal(found - fitted_axes @ (fitted_axes.T @ found))
+        found = Z.T @ (Z @ found)
+    beside = orthonormal(found, against=fitted_axes)
+    codes = np.hstack([Z @ fitted_axes, Z @ beside])
+    left = np.maximum(square_norms(Z) - square_norms(codes), 0.0)
+    if outside is not None:
+        left += outside[chosen]
+    half = trusted_half(ArrayRows(codes), left, rng, N_DIRECTIONS)
+    trusted = rng.permutation(np.flatnonzero(half))
     own, others = np.array_split(trusted, 2)
     center = codes[own].mean(axis=0)
     axes = linalg.svd(codes[own] - center, full_matrices=False, check_finite=False)[2][:c]
@@ -91,10 +104,16 @@ def capture(rows: Rows, mean: Array, components: Array) -> Capture | None:
 
 
 def capture_warnings(
-    name: str, rows: Rows, mean: Array, components: Array, advice: str = ADVICE
+    name: str,
+    rows: Rows,
+    mean: Array,
+    components: Array,
+    outside: Array | None = None,
+    *,
+    advice: str = ADVICE,
 ) -> tuple[Warning, ...]:
     """The warning that a group of outliers holds the fit of a method; none if it does not."""
-    found = capture(rows, mean, components)
+    found = capture(rows, mean, components, outside)
     if found is None:
         return ()
     return (

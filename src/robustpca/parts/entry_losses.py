@@ -67,29 +67,79 @@ class EntryLoss:
         raise NotImplementedError
 
     def conjugate(self, squares: float) -> float:
-        """Convex conjugate at feasible multipliers, from the sum of their squares."""
+        """Convex conjugate at feasible multipliers.
+
+        Parameters
+        ----------
+        squares : float
+            Sum of the squares of the multipliers.
+
+        Returns
+        -------
+        conjugate : float
+            What a dual bound subtracts.
+        """
         raise NotImplementedError
 
     def scaled(self, scale: float) -> Self:
-        """The same loss for entries that are multiplied by ``scale``."""
+        """The same loss for entries in other units.
+
+        Parameters
+        ----------
+        scale : float
+            What the entries are multiplied by.
+
+        Returns
+        -------
+        loss : EntryLoss
+            Its threshold is multiplied as well.
+        """
         return self
 
     def value(self, A: Array) -> float:
-        """Sum over all entries that are not missing."""
+        """Sum over all entries that are not missing.
+
+        Parameters
+        ----------
+        A : ndarray
+            The entries; NaN where one is missing.
+
+        Returns
+        -------
+        value : float
+            The loss.
+        """
         size = np.abs(A)
         low = np.minimum(size, self.threshold)
         squares = self.curvature * np.square(low, dtype=np.float64)
         return self.weight * float(np.nansum(size - low + squares))
 
     def sparse_part(self, errors: Array) -> Array:
-        """What each error exceeds the threshold by: the sparse part, without the noise."""
+        """What each error exceeds the threshold by: the sparse part, without the noise.
+
+        Parameters
+        ----------
+        errors : ndarray
+            Data minus low-rank part.
+
+        Returns
+        -------
+        sparse : ndarray
+            Zero where an error is below the threshold.
+        """
         threshold = errors.dtype.type(self.threshold)
         return errors - np.clip(errors, -threshold, threshold)
 
 
 @dataclass(frozen=True)
 class L1Norm(EntryLoss):
-    """``weight`` times the sum of the absolute entries."""
+    """``weight`` times the sum of the absolute entries.
+
+    Parameters
+    ----------
+    weight : float, default=1.0
+        Factor of the loss.
+    """
 
     weight: float = 1.0
     threshold: float = field(default=0.0, init=False, repr=False)
@@ -111,6 +161,13 @@ class HuberNorm(EntryLoss):
 
     It is the minimum over s of :math:`|s| + (e - s)^2 / (2\,\text{threshold})`, so an error e
     is split into a sparse part s and noise.
+
+    Parameters
+    ----------
+    weight : float, default=1.0
+        Factor of the loss.
+    threshold : float, default=1.345
+        Where the parabola ends.
     """
 
     weight: float = 1.0
@@ -129,7 +186,13 @@ class HuberNorm(EntryLoss):
 
 @dataclass(frozen=True)
 class SquaredNorm(EntryLoss):
-    """``weight`` times half the sum of the squared entries."""
+    """``weight`` times half the sum of the squared entries.
+
+    Parameters
+    ----------
+    weight : float, default=1.0
+        Factor of the loss.
+    """
 
     weight: float = 1.0
     threshold: float = field(default=np.inf, init=False, repr=False)

@@ -38,18 +38,49 @@ class Loss:
     by_distances: bool = False
 
     def values(self, residuals: Array) -> Array:
-        """Loss of each sample from its squared residual."""
+        """Loss of each sample from its squared residual.
+
+        Parameters
+        ----------
+        residuals : ndarray of shape (n_samples,)
+            Squared residuals.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,)
+            Concave and non-decreasing in the squared residual.
+        """
         raise NotImplementedError
 
     def weights(self, residuals: Array) -> Array:
-        """Derivative of `values`: the weight of each sample in the next fit."""
+        """Derivative of `values`: the weight of each sample in the next fit.
+
+        Parameters
+        ----------
+        residuals : ndarray of shape (n_samples,)
+            Squared residuals.
+
+        Returns
+        -------
+        weights : ndarray of shape (n_samples,)
+            Not negative, and the smaller the larger the residual.
+        """
         raise NotImplementedError
 
     def tuned(self, residuals: Array, floor: float) -> Self:
         """The same loss with its rules turned into numbers.
 
-        ``residuals`` are the squared residuals of the start, ``floor`` a residual norm so
-        small that it counts as zero.
+        Parameters
+        ----------
+        residuals : ndarray of shape (n_samples,)
+            Squared residuals of the start.
+        floor : float
+            A residual norm so small that it counts as zero.
+
+        Returns
+        -------
+        loss : Loss
+            One whose parameters are numbers.
         """
         return self
 
@@ -82,6 +113,11 @@ class L21Loss(Loss):
 
     The parabola touches the norm from above, so the loss stays concave in r^2 and a sample on
     the subspace has a finite weight.
+
+    Parameters
+    ----------
+    floor : float, default=None
+        Norm below which the parabola takes over; None for rounding error of the data.
     """
 
     floor: float | None = None
@@ -104,7 +140,14 @@ class L21Loss(Loss):
 
 @dataclass(frozen=True)
 class HuberLoss(Loss):
-    """Squared residual up to ``cutoff``, growing linearly with the norm beyond it."""
+    """Squared residual up to ``cutoff``, growing linearly with the norm beyond it.
+
+    Parameters
+    ----------
+    cutoff : float or 'auto', default='auto'
+        Residual norm where the linear part begins; 'auto' for the median distance from the
+        subspace with about the least sum of distances.
+    """
 
     by_start: ClassVar[bool] = True
 
@@ -133,7 +176,14 @@ class HuberLoss(Loss):
 
 @dataclass(frozen=True)
 class CauchyLoss(Loss):
-    """cutoff^2 log(1 + r^2 / cutoff^2): grows ever more slowly, without being bounded."""
+    """cutoff^2 log(1 + r^2 / cutoff^2): grows ever more slowly, without being bounded.
+
+    Parameters
+    ----------
+    cutoff : float or 'auto', default='auto'
+        Residual norm of a sample that weighs half of one on the subspace; 'auto' for the median
+        residual norm of the start.
+    """
 
     by_start: ClassVar[bool] = True
 
@@ -155,7 +205,14 @@ class CauchyLoss(Loss):
 
 @dataclass(frozen=True)
 class SigmaLoss(Loss):
-    """(1 + sigma) r^2 / (r + sigma): near r for a small ``sigma``, near r^2 for a large one."""
+    """(1 + sigma) r^2 / (r + sigma): near r for a small ``sigma``, near r^2 for a large one.
+
+    Parameters
+    ----------
+    sigma : float or 'auto', default='auto'
+        Residual norm around which the loss turns from quadratic to linear; 'auto' for a quarter
+        of the median distance from the subspace with about the least sum of distances.
+    """
 
     by_start: ClassVar[bool] = True
 
@@ -186,8 +243,13 @@ class SigmaLoss(Loss):
 class CappedLoss(Loss):
     """The residual norm up to ``threshold`` and constant beyond: far samples are ignored.
 
-    ``threshold`` is a norm, or a string such as ``"q0.8"`` for that quantile of the residual
-    norms at the start.
+    Parameters
+    ----------
+    threshold : float or str, default='q0.8'
+        A residual norm, or a string such as 'q0.8' for that quantile of the residual norms at the
+        start.
+    floor : float, default=None
+        As in `L21Loss`.
     """
 
     drops: ClassVar[bool] = True

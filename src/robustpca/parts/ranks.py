@@ -57,6 +57,8 @@ def rank_of(rows: Rows) -> int:
     # What is large for a column of small numbers does not matter unless it is large for all.
     suspicious = ~(np.abs(X) <= FAR * np.maximum(deviations, unit))
     X, start = X / unit, np.where(suspicious, 0.0, X) / unit
+    if not start.any():
+        return 1
     largest = min(LARGEST, min(X.shape) - 1)
 
     def wanted(rank: int) -> int:
@@ -194,6 +196,8 @@ def _held_out_errors(X: Array, seen: Array, largest: int, rng: np.random.RandomS
 def _fewest(errors: Array) -> int:
     """The fewest components that do as well as the best number of them."""
     typical = errors[:, 0].mean()
+    if typical == 0:
+        return 0
     scores = np.log(errors + ROUNDING * typical) + GAIN * np.arange(errors.shape[1])
     worse = scores - scores[:, [int(np.argmin(scores.mean(axis=0)))]]
     allowed = N_ERRORS * worse.std(axis=0, ddof=1) / np.sqrt(len(worse))

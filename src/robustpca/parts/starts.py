@@ -12,7 +12,12 @@ N_DIRECTIONS = 250
 N_SAMPLE = 1000
 
 
-def trusted_half(rows: Rows, outside: Array, rng: np.random.RandomState) -> Array:
+def trusted_half(
+    rows: Rows,
+    outside: Array,
+    rng: np.random.RandomState,
+    n_directions: int = N_DIRECTIONS,
+) -> Array:
     """Weights 1 for the half of the rows with the least outlyingness, 0 for the others.
 
     Parameters
@@ -23,13 +28,20 @@ def trusted_half(rows: Rows, outside: Array, rng: np.random.RandomState) -> Arra
         Squared distance of each sample from the space that the coordinates describe.
     rng : RandomState
         Draws the directions.
+    n_directions : int, default=250
+        Number of directions.
     """
-    far = outlyingness(rows, outside, rng)
+    far = outlyingness(rows, outside, rng, n_directions)
     half = np.partition(far, (len(far) - 1) // 2)[(len(far) - 1) // 2]
     return (far <= half).astype(np.float64)
 
 
-def outlyingness(rows: Rows, outside: Array, rng: np.random.RandomState) -> Array:
+def outlyingness(
+    rows: Rows,
+    outside: Array,
+    rng: np.random.RandomState,
+    n_directions: int = N_DIRECTIONS,
+) -> Array:
     """Stahel-Donoho outlyingness over directions through pairs of samples.
 
     The largest distance from the median, in units of the median absolute deviation, along any
@@ -40,7 +52,7 @@ def outlyingness(rows: Rows, outside: Array, rng: np.random.RandomState) -> Arra
     chosen = np.zeros(n, dtype=bool)
     chosen[rng.choice(n, size=min(n, N_SAMPLE), replace=False)] = True
     sample = rows.map("take", along=(chosen,))
-    first, second = rng.randint(len(sample), size=(2, N_DIRECTIONS))
+    first, second = rng.randint(len(sample), size=(2, n_directions))
     directions = (sample[first] - sample[second]).T
     lengths = np.linalg.norm(directions, axis=0)
     directions = directions[:, lengths > 0] / lengths[lengths > 0]

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from robustpca.engine.linalg import Array
+from robustpca.engine.linalg import Array, column_percentiles
+from robustpca.engine.scratch import each
+from robustpca.engine.svt import row_tiles
 
 __all__ = ["Differences", "Units", "column_units", "spreads", "unit_differences"]
 
@@ -28,7 +30,7 @@ USUAL_SIZES = 1e-8, 1e8
 # Spreads below this share of the largest entry are rounding error: such a column is constant.
 ROUNDING = 1e-10
 # Rows from which the rules are derived: at most, and at least.
-SAMPLED_ROWS, FEW_ROWS = 1000, 20
+SAMPLED_ROWS, FEW_ROWS = 400, 20
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,13 @@ class Differences:
 
 @dataclass(frozen=True)
 class Units:
-    """What was subtracted from the columns, and what they were then divided by."""
+    """What was subtracted from the columns, and what they were then divided by.
+
+    Parameters
+    ----------
+    shift, scale : ndarray of shape (n_features,)
+        Offset and unit of each column.
+    """
 
     shift: Array
     scale: Array
@@ -63,11 +71,35 @@ class Units:
         return not self.shift.any() and bool((self.scale == 1).all())
 
     def remove(self, X: Array) -> Array:
-        """Data of the user in these units; the same array if nothing changes."""
+        """Data of the user in these units.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            Data in the units of the user.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            The same array if nothing changes.
+        """
         return X if self.trivial else ((X - self.shift) / self.scale).astype(X.dtype, copy=False)
 
     def restore(self, X: Array, dtype: Any = None) -> Array:
-        """Data in these units in the user's, and of another type if wanted."""
+        """Data in these units in the user's, and of another type if wanted.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            Data in these units.
+        dtype : dtype, default=None
+            Type of the result; None for that of ``X``.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Data in the units of the user.
+        """
         values = X if self.trivial else X * self.scale + self.shift
         return values.astype(dtype or X.dtype, copy=False)
 
@@ -93,7 +125,8 @@ def column_units(X: Array, center: str | None, scale: str | None) -> Units:
     if scale == "mad" or (scale == "auto" and differ):
         sizes = spreads(X)
         return Units(shift, np.where(sizes > 0, sizes, 1.0))
-    typical = float(np.nanmax(np.abs(X - shift)))
+    moved = X - shift if shift.any() else X
+    typical = max(float(np.nanmax(moved)), -float(np.nanmin(moved)))
     if typical > 0 and not USUAL_SIZES[0] < typical < USUAL_SIZES[1]:
         sizes *= 2.0 ** np.round(np.log2(typical))
     return Units(shift, sizes)
@@ -115,9 +148,9 @@ def unit_differences(X: Array) -> Differences:
     Differences
         What differs.
     """
-    X = X[:: max(1, len(X) // SAMPLED_ROWS)].astype(np.float64)
+    X = X[:: max(1, -(-len(X) // SAMPLED_ROWS))].astype(np.float64)
     X = X[:, np.count_nonzero(~np.isnan(X), axis=0) > 1]
-    low, median, high = np.nanpercentile(X, [10, 50, 90], axis=0)
+    low, median, high = column_percentiles(X, [10, 50, 90])
     sizes = PER_RANGE * (high - low)
     genuine = sizes > ROUNDING * max(np.abs(high).max(), np.abs(low).max())
     median, sizes = median[genuine], sizes[genuine]
@@ -131,6 +164,22 @@ def unit_differences(X: Array) -> Differences:
     least, most = np.percentile(sizes, [10, 90])
     apart = float(np.std(median)) > MEDIAN_RATIO * typical
     return Differences(apart, bool(most > SPREAD_RATIO * least), far)
+
+
+def column_moments(X: Array) -> tuple[Array, Array]:
+    """Means and standard deviations of the columns without their missing entries (NaN)."""
+    tiles = row_tiles(X.shape)
+    counts = np.zeros(X.shape[1])
+    means, squares = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for place in each(tiles, X):
+        known = ~np.isnan(X[place])
+        counts += np.count_nonzero(known, axis=0)
+        means += np.sum(X[place], axis=0, dtype=np.float64, where=known)
+    means /= np.maximum(counts, 1)
+    shift = means.astype(X.dtype)
+    for place in each(tiles, X):
+        squares += np.nansum(np.square(X[place] - shift), axis=0, dtype=np.float64)
+    return means, np.sqrt(squares / np.maximum(counts, 1))
 
 
 def spreads(X: Array) -> Array:

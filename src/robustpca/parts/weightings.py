@@ -10,17 +10,33 @@ from numbers import Real
 from typing import ClassVar, Self
 
 import numpy as np
+from scipy.optimize import brentq
 
 from robustpca.engine.linalg import Array
+
+# Multipliers between which stationary points are looked for, how many of these are compared to
+# the last digit, and steps to a weight.
+N_MULTIPLIERS, N_COMPARED, NEWTON_STEPS = 400, 8, 12
+# Exponents between this one and 1 have hundreds of stationary points.
+NEARLY_ONE = 0.99
 
 
 @dataclass(frozen=True)
 class Weighted:
     """The minimiser for given losses and the value it reaches.
 
-    ``weights`` are those of the paper (they sum to one; None if it has none), ``direct`` the
-    factors on the losses, ``n_active`` the number of samples the weighting singles out,
-    ``gamma`` the strength of the regulariser where there is one.
+    Parameters
+    ----------
+    weights : ndarray of shape (n_samples,) or None
+        Weights of the paper, which sum to one; None if it has none.
+    direct : ndarray of shape (n_samples,)
+        Factors on the losses.
+    objective : float
+        Value that is reached.
+    n_active : int
+        Number of samples that the weighting singles out.
+    gamma : float, default=None
+        Strength of the regulariser where there is one.
     """
 
     weights: Array | None
@@ -45,11 +61,33 @@ class Weighting:
     drops: ClassVar[bool] = False
 
     def solve(self, losses: Array) -> Weighted:
-        """The best weights for these losses."""
+        """The best weights for these losses.
+
+        Parameters
+        ----------
+        losses : ndarray of shape (n_samples,)
+            Loss of each sample.
+
+        Returns
+        -------
+        weighted : Weighted
+            The weights, and the objective with them.
+        """
         raise NotImplementedError
 
     def frozen(self, step: Weighted) -> Self:
-        """A monotone weighting to continue with when the weights do not converge."""
+        """A monotone weighting to continue with when the weights do not converge.
+
+        Parameters
+        ----------
+        step : Weighted
+            The last result of `solve`.
+
+        Returns
+        -------
+        weighting : Weighting
+            One whose objective can only fall.
+        """
         return self
 
 
@@ -99,7 +137,18 @@ class AdaptiveNeighbors(Weighting):
         return self.gamma is not None
 
     def count(self, n_samples: int) -> int:
-        """How many of ``n_samples`` are to be active."""
+        """How many of ``n_samples`` are to be active.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of samples.
+
+        Returns
+        -------
+        count : int
+            A share of them is rounded up.
+        """
         given = self.n_active
         if isinstance(given, float | np.floating) and 0 < given <= 1:
             # 0.15 * 100 is a hair above 15 in floating point; that must not make it 16.
@@ -144,15 +193,19 @@ class CoRobust(Weighting):
     """Collaborative-robust weights: a few best-fitting samples are raised, none is dropped.
 
     Minimises ``sum(losses / (1 - weights**gamma))`` over the probability simplex. The value
-    lies within a factor n / (n - 1) of the plain sum, so for many samples the weighting hardly
-    matters; for few it may fix on one sample and interpolate it, which ``max_weight`` prevents.
+    lies within a factor n / (n - 1) of the plain sum if gamma is at least 1, so for many samples
+    the weighting hardly matters; for few it may fix on one sample and interpolate it, which
+    ``max_weight`` prevents.
 
     Parameters
     ----------
     max_weight : float, default=None
         Upper bound of each weight, in (1/n, 1); 0.5 is advisable below 200 samples.
     gamma : float, default=1.0
-        Exponent, at least 1. Above 1 every weight is positive.
+        Exponent, at least 1 or in (0, 0.99]. Above 1 every weight is positive. Below 1 the problem
+        is not convex and its minimiser need not be unique: few weights are positive (at most 10
+        for 0.5, 27 for 0.9), and samples with equal losses may weigh differently. It is the best
+        of all stationary points.
     floor : float, default=1e-12
         No weight exceeds ``1 - sqrt(floor)``, which belongs to a loss that is this share of the
         next one, so that no factor is infinite. A bound of the weights, unlike one of the
@@ -173,10 +226,15 @@ class CoRobust(Weighting):
             )
         if not 0 < self.floor < 1:
             raise ValueError(f"floor={self.floor} must be positive and less than 1.")
-        if not 1 <= self.gamma < np.inf:
+        if not (0 < self.gamma <= NEARLY_ONE or 1 <= self.gamma < np.inf):
             raise ValueError(
-                f"gamma={self.gamma} must be at least 1: below it the problem is not convex and "
-                "its weights are not unique."
+                f"gamma={self.gamma} must be at least 1, or positive and at most {NEARLY_ONE}: in "
+                "between there are too many stationary points to choose from."
+            )
+        if self.max_weight is not None and self.max_weight < self._turn:
+            raise ValueError(
+                f"max_weight={self.max_weight} must be at least {self._turn:.3g} if "
+                f"gamma={self.gamma}: below, only the bound would decide about the weights."
             )
         positive = losses[losses > 0]
         if len(positive) == 0:  # a perfect fit of all samples
@@ -187,11 +245,18 @@ class CoRobust(Weighting):
         scaled = np.maximum(losses / typical, self.floor**2)
         # With few samples, the bound must leave room for equal weights.
         bound = self.max_weight or max(1 - self.floor**0.5, (1 / n + 1) / 2)
-        weights = self._closed_form(scaled) if self.gamma == 1 else None
-        if weights is None or weights.max() > bound:
-            weights = self._by_multiplier(scaled, bound)
+        weights = self._weights(scaled, bound)
         direct = self._direct(weights)
         return Weighted(weights, direct, float(direct @ losses), int(np.count_nonzero(weights)))
+
+    def _weights(self, losses: Array, bound: float) -> Array:
+        if self.gamma < 1:
+            return self._best_stationary(losses, bound)
+        if self.gamma == 1:
+            weights = self._closed_form(losses)
+            if weights.max() <= bound:
+                return weights
+        return self._by_multiplier(losses, bound)
 
     def _direct(self, weights: Array | float) -> Array:
         return np.asarray(1 / (1 - np.power(weights, self.gamma)))
@@ -214,26 +279,117 @@ class CoRobust(Weighting):
         high = np.log(losses.max()) + 60.0
 
         def weights_at(log_multiplier: float) -> Array:
-            return np.minimum(self._slope_root(np.exp(log_multiplier) / losses), bound)
+            if self.gamma == 1:
+                return np.clip(1 - 1 / np.sqrt(np.exp(log_multiplier) / losses), 0.0, bound)
+            return np.minimum(self._slope_root(log_multiplier - np.log(losses)), bound)
 
         return _normalised(_bisect(lambda x: weights_at(x).sum() - 1, low, high, weights_at))
 
-    def _slope_root(self, slope: Array) -> Array:
-        """Where gamma w^(gamma-1) / (1 - w^gamma)^2, which grows with w, equals ``slope``."""
-        if self.gamma == 1:
-            return np.maximum(1 - 1 / np.sqrt(slope), 0.0)
-        # In logarithms, so that tiny weights keep their digits. Near 0 the weight follows from
-        # w^(gamma-1) alone, which bounds it from above.
-        exponent = self.gamma - 1
-        high = np.minimum(np.log(slope / self.gamma) / exponent, 0.0)
-        low = high - 40.0 / min(exponent, 1.0)
-        for _ in range(60):
-            middle = (low + high) / 2
-            power = np.exp(exponent * middle)
-            with np.errstate(divide="ignore"):
-                steep = self.gamma * power / (1 - power * np.exp(middle)) ** 2 > slope
-            low, high = np.where(steep, low, middle), np.where(steep, middle, high)
-        return np.exp(low)
+    def _slope_root(self, log_slope: Array) -> Array:
+        """Where gamma w^(gamma-1) / (1 - w^gamma)^2, which grows with w, has this logarithm."""
+        # In logarithms, so that tiny weights keep their digits, the equation is convex: Newton's
+        # method goes straight to the root from a bound above it. Near 0 the weight follows from
+        # w^(gamma-1) alone, and near 1 from the square, where w^(gamma-1) >= w^gamma.
+        gamma, log_slope = self.gamma, log_slope - np.log(self.gamma)
+        size = 1 + np.sqrt(1 + 4 * np.exp(log_slope))
+        with np.errstate(divide="ignore"):
+            large = np.log1p(-2 / size)
+        square = np.where(log_slope < 0, log_slope + 2 * np.log(2 / size), large)
+        root = np.minimum(log_slope / (gamma - 1), square / gamma)
+        for _ in range(100):
+            left = -np.expm1(gamma * root)
+            value = (gamma - 1) * root - 2 * np.log(left) - log_slope
+            step = value / ((gamma - 1) + 2 * gamma * (1 - left) / left)
+            root = root - step
+            if (np.abs(step) <= 1e-15 * np.maximum(np.abs(root), 1e-8)).all():
+                break
+        return np.exp(root)
+
+    @property
+    def _turn(self) -> float:
+        """Below this weight, if gamma is below 1, 1 / (1 - w^gamma) is concave; above, convex."""
+        gamma = self.gamma
+        return ((1 - gamma) / (1 + gamma)) ** (1 / gamma) if gamma < 1 else 0.0
+
+    def _best_stationary(self, losses: Array, bound: float) -> Array:
+        """The minimiser for an exponent below 1: the best of all stationary points.
+
+        By the conditions of second order at most one of the positive weights is in the concave
+        part. It is the least, so it belongs to the largest of their losses; and since a
+        better sample never weighs less, the k positive weights are those of the k least losses.
+        For each k, with and without a weight in the concave part, all multipliers are sought for
+        which the weights sum to one.
+        """
+        order = np.argsort(losses, kind="stable")[: int(1 / self._turn) + 1]
+        leading = losses[order]
+        least = float(self._log_slope(np.log(self._turn)))
+        starts = np.log(leading) + least  # multipliers from which each sample may be active
+        most = float(self._log_slope(np.log(bound)))
+        top = starts[-1] - least + most
+        grid = np.union1d(starts, np.linspace(starts[0], top, N_MULTIPLIERS))
+
+        def both(x: Array) -> tuple[Array, Array]:
+            """Weights in the convex and in the concave part; NaN below the start of a sample."""
+            slopes = x[:, None] - np.log(leading)
+            slopes = np.where(slopes >= least - 1e-12, np.maximum(slopes, least), np.nan)
+            high = self._root(np.minimum(slopes, most), convex=True)
+            high[slopes >= most] = bound
+            return high, self._root(slopes)
+
+        def excess(x: Array) -> Array:
+            """What all weights sum to beyond 1, without and with one in the concave part."""
+            high, low = both(x)
+            sums = np.cumsum(high, axis=1)
+            mixed = np.full_like(sums, np.nan)
+            mixed[:, 1:] = sums[:, :-1] + low[:, 1:]
+            beyond = np.array([sums, mixed]) - 1
+            return np.where(np.abs(beyond) < 1e-13, 0.0, beyond)  # weights at the bound add up to 1
+
+        def weights_at(x: Array, last: Array) -> Array:
+            """A row of weights for each multiplier, of which the ``last`` has what is left."""
+            found = np.where(np.arange(len(order)) < last[:, None], both(x)[0], 0.0)
+            found[np.arange(len(x)), last] = np.maximum(1 - found.sum(axis=1), 0.0)
+            return found
+
+        values = excess(grid)
+        part, at, last = np.nonzero(values[:, :-1] * values[:, 1:] <= 0)
+        before, after = values[part, at, last], values[part, at + 1, last]
+        share = before / np.where(before == after, 1.0, before - after)
+        near = weights_at(grid[at] + share * (grid[at + 1] - grid[at]), last)
+        promising = np.argsort(self._direct(near) @ leading, kind="stable")[:N_COMPARED]
+        part, at, last = part[promising], at[promising], last[promising]
+        x = [
+            brentq(lambda x, i=(p, 0, k): excess(np.array([x]))[i], *grid[a : a + 2], xtol=1e-15)
+            for p, a, k in zip(part, at, last, strict=True)
+        ]
+        found = weights_at(np.array(x), last)
+        weights = np.zeros(len(losses))
+        weights[order] = found[np.argmin(self._direct(found) @ leading)]
+        return weights
+
+    def _log_slope(self, log_weights: Array | float) -> Array:
+        """Logarithm of the slope of 1 / (1 - w^gamma), which is convex in that of the weight."""
+        powers = np.exp(self.gamma * np.asarray(log_weights))
+        return np.log(self.gamma) + (self.gamma - 1) * log_weights - 2 * np.log1p(-powers)
+
+    def _root(self, log_slopes: Array, convex: bool = False) -> Array:
+        """The weights with these slopes in the convex or in the concave part, by Newton's method.
+
+        It starts beyond the solution, where the slope is larger, and so approaches it from there.
+        """
+        gamma = self.gamma
+        if convex:
+            powers = -np.expm1((np.log(gamma) - log_slopes) / 2)
+            x = np.log(np.maximum(powers, self._turn**gamma)) / gamma
+        else:
+            x = np.minimum((np.log(gamma) - log_slopes) / (1 - gamma), np.log(self._turn))
+        for _ in range(NEWTON_STEPS):
+            powers = np.exp(gamma * x)
+            rise = gamma - 1 + 2 * gamma * powers / (1 - powers)
+            steep = np.abs(rise) > 1e-8  # at the turn itself there is nothing to correct
+            step = (self._log_slope(x) - log_slopes) / np.where(steep, rise, np.inf)
+            x = x - step
+        return np.exp(x)
 
 
 def _bisect(

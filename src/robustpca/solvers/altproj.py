@@ -5,14 +5,16 @@ one, and on those that agree with the data except for large entries. The problem
 both parts are found when they are well apart, and no optimum is guaranteed.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 
+from robustpca.engine.checkpoint import followed
 from robustpca.engine.linalg import Array, orthonormal
 from robustpca.engine.progress import Callback, Progress, ignore
-from robustpca.engine.svt import TILE_ROWS, LowRank, SingularThreshold, lanes, spectral_norm
+from robustpca.engine.svt import LowRank, SingularThreshold, lanes, spectral_norm, tile_rows
 from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.solvers.splitting import (
     Split,
@@ -65,21 +67,36 @@ def alternating_projections(
     with ThreadPool() as pool:
         loop = Projections(X, rank, pool)
         low_rank, largest = loop.start(4 * sharpness)
-        threshold = max(sharpness * largest, floor)
-        history, best, since, iteration = [norm], np.inf, 0, 0
-        while iteration < max_iter and history[-1] > tol * norm and since < PATIENCE:
-            iteration += 1
-            low_rank, largest, beyond, residual = loop.step(low_rank, threshold)
-            threshold = max(sharpness * (beyond + DECAY**iteration * largest), floor)
-            history.append(residual)
-            since = 0 if residual < 0.99 * best else since + 1
-            best = min(best, residual)
-            callback(Progress(iteration, residual, residual / norm, rank=rank))
-        found = loop.large_entries(low_rank, max(threshold, 1e-12 * largest))
-    change = history[-1] / norm
-    converged = change <= tol or since >= PATIENCE
-    end = (np.array(history), iteration, converged, change)
-    return Split(low_rank, compact(found), *end, row_penalty=usual_penalty(X))
+        at = _Position(low_rank, largest, max(sharpness * largest, floor), [norm])
+        with followed(at) as between_passes:
+            while at.iteration < max_iter and at.history[-1] > tol * norm and at.since < PATIENCE:
+                between_passes()
+                at.iteration += 1
+                at.low_rank, at.largest, beyond, residual = loop.step(at.low_rank, at.threshold)
+                fallen = beyond + DECAY**at.iteration * at.largest
+                at.threshold = max(sharpness * fallen, floor)
+                at.history.append(residual)
+                at.since = 0 if residual < 0.99 * at.best else at.since + 1
+                at.best = min(at.best, residual)
+                callback(Progress(at.iteration, residual, residual / norm, rank=rank))
+        found = loop.large_entries(at.low_rank, max(at.threshold, 1e-12 * at.largest))
+    change = at.history[-1] / norm
+    converged = change <= tol or at.since >= PATIENCE
+    end = (np.array(at.history), at.iteration, converged, change)
+    return Split(at.low_rank, compact(found), *end, row_penalty=usual_penalty(X))
+
+
+@dataclass
+class _Position:
+    """What a pass changes."""
+
+    low_rank: LowRank
+    largest: float
+    threshold: float
+    history: list[float]
+    best: float = np.inf
+    since: int = 0
+    iteration: int = 0
 
 
 def accept(X: Array, L: Array, threshold: float) -> float:
@@ -116,7 +133,7 @@ class Projections:
 
     def __init__(self, X: Array, rank: int, pool: ThreadPool) -> None:
         self.X, self.rank, self.pool = X, rank, pool
-        self.lanes = lanes(X.shape[0])
+        self.lanes = lanes(X.shape)
 
     def start(self, share: float) -> tuple[LowRank, float]:
         """Best matrix of that rank for the data without their largest entries."""
@@ -157,7 +174,7 @@ class Projections:
 
         def work(lane: int) -> tuple[Array, Array, float]:
             images, total, squares = [], np.zeros((self.rank, self.X.shape[1]), self.X.dtype), 0.0
-            buffer = np.empty((TILE_ROWS, self.X.shape[1]), self.X.dtype)
+            buffer = np.empty((tile_rows(self.X.shape[1]), self.X.shape[1]), self.X.dtype)
             for place in self.lanes[lane]:
                 rows = self.X[place]
                 tile = low_rank.dense(place, out=buffer[: len(rows)])
@@ -174,7 +191,7 @@ class Projections:
     def large_entries(self, low_rank: LowRank, threshold: float) -> Any:
         """What differs from the low-rank part by more than the threshold."""
         kernel, bound = compiled(list_large), self.X.dtype.type(threshold)
-        size = TILE_ROWS * self.X.shape[1]
+        size = tile_rows(self.X.shape[1]) * self.X.shape[1]
 
         def work(lane: int) -> tuple[list[Array], list[Array], list[Array]]:
             columns, entries = np.empty(size, np.int32), np.empty(size, self.X.dtype)

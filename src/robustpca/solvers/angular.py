@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from robustpca.engine.blocks import slices
+from robustpca.engine.blocks import DenseBlock, slices
 from robustpca.engine.compact import inner_products
-from robustpca.engine.linalg import Array, orthonormal, principal_axes, square_norms
+from robustpca.engine.linalg import Array, finite, orthonormal, principal_axes, square_norms
+from robustpca.engine.progress import Callback, ClosedForm, Ending, ignore
 from robustpca.engine.rows import Rows
 from robustpca.engine.spherical import RowDirections, directed, explore, near_rows
 from robustpca.engine.threads import ThreadPool
 from robustpca.engine.view import View, square_distances
 from robustpca.parts.centers import MEDIAN_TOL, geometric_median, remaining_force
+from robustpca.solvers.directions import Average, Directions, RandomStart, Span, find_directions
 
 # Axes beyond the components that a view is expanded along at a time.
 MORE_AXES = 10
@@ -55,6 +57,7 @@ class AngularSubspace:
 
     ``force`` is the length of the mean direction at the geometric median, as far as rows at that
     point do not balance it; None at other centres. Distances below ``floor`` are rounding error.
+    ``ending`` tells of the passes, if there were any.
     """
 
     center: Array
@@ -63,6 +66,7 @@ class AngularSubspace:
     anchor: int | None
     force: float | None
     floor: float
+    ending: Ending
 
 
 def angular_subspace(
@@ -76,13 +80,15 @@ def angular_subspace(
     n_expansions: int,
     rng: np.random.Generator,
     report: Callable[[int, int], object],
+    find_axes: Callable[[Rows, Array, int], tuple[Axes, Ending]] | None = None,
 ) -> AngularSubspace:
     """Maximise the squared cosines between the rows, taken from ``center``, and a subspace.
 
     A centre of None is the geometric median. Rows that are farther than ``max_angle`` from the
     best of ``n_anchors`` random rows (None for all rows) are left out; ``report`` receives how
     many anchors have been counted, and of how many. The eigenproblem is solved as it is if
-    ``exact``, else in a random subspace that is expanded ``n_expansions`` times.
+    ``exact``, or by ``find_axes`` if given, such as `em_axes`; else in a random subspace that is
+    expanded ``n_expansions`` times.
     """
     near, force, tol = near_rows(rows), None, None
     if center is None and not exact:
@@ -108,19 +114,25 @@ def angular_subspace(
         found = trim(view, max_angle, anchors=anchors, report=lambda done: report(done, total))
         directions.support, anchor = found.support, found.anchor
     support = directions.support
-    if exact:
-        axes = exact_axes(near, support * directions.inverse_lengths() ** 2, n_components)
-    else:
+    ending: Ending | None = None
+    if not exact:
         if trims:
             explore(directions, width, n_expansions, n_converged=n_components)
         axes = view_axes(directions, n_components)
+    else:
+        weights = support * directions.inverse_lengths() ** 2
+        if find_axes is None:
+            axes = exact_axes(near, weights, n_components)
+        else:
+            axes, ending = find_axes(near, weights, n_components)
     if center is not None:
         force = None
     elif exact:
         pull, held = remaining_force(rows, near.center)
         force = 0.0 if pull <= held else pull / rows.shape[0]
     floor = view.rows.floor * float(np.median(directions.lengths()))
-    return AngularSubspace(view.point, axes, support, anchor, force, floor)
+    ending = ending or ClosedForm(np.array([axes.values.sum()]))
+    return AngularSubspace(view.point, axes, support, anchor, force, floor, ending)
 
 
 def exact_axes(rows: Rows, weights: Array, n_components: int) -> Axes:
@@ -139,6 +151,67 @@ def exact_axes(rows: Rows, weights: Array, n_components: int) -> Axes:
     codes, norms = rows.map("coordinates", basis)
     residuals = square_distances(rows, codes, norms, basis)
     return Axes(basis.T, values[:n_components], codes, residuals)
+
+
+def em_axes(
+    rows: Rows,
+    weights: Array,
+    n_components: int,
+    *,
+    rng: Any,
+    tol: float,
+    max_iter: int,
+    callback: Callback = ignore,
+) -> tuple[Axes, Directions]:
+    """Alternate least squares for the scores of the directions and for the axes.
+
+    Both steps together replace the subspace by its image under the sum of u u', so that only
+    products with the rows are needed, block by block, and the sum of squared cosines never falls.
+    """
+    found = find_directions(
+        SquaredCosines(rows, weights),
+        Span(),
+        RandomStart(n_components, rng),
+        1,
+        tol=tol,
+        max_iter=max_iter,
+        callback=callback,
+    )
+    codes, norms = rows.map("coordinates", found.directions)
+    precise = codes.astype(np.float64)
+    # A span has no axes of its own: take the principal ones within it.
+    values, turn = principal_axes((weights[:, None] * precise).T @ precise)
+    basis, codes = found.directions @ turn, codes @ turn.astype(codes.dtype)
+    return Axes(basis.T, values, codes, square_distances(rows, codes, norms, basis)), found
+
+
+class SquaredCosines(Average):
+    """Sum over the rows of the squared scores of their directions.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows, centred.
+    weights : ndarray of shape (n_samples,)
+        One over the squared length of each row; 0 for those that do not count.
+    """
+
+    def __init__(self, rows: Rows, weights: Array) -> None:
+        super().__init__(rows)
+        self.weights = weights
+
+    def _sum(self, W: Array) -> Array:
+        return finite(self.rows.sum(_weighted_image, W, along=(self.weights,)))
+
+
+def _weighted_image(block: DenseBlock, weights: Array, W: Array) -> Array:
+    total = np.zeros(W.shape)
+    start = 0
+    for part in block.parts():
+        here = weights[start : start + len(part), None]
+        total += part.adjoint(here * part.project(W))
+        start += len(part)
+    return total
 
 
 def _products(rows: Rows) -> Array:

@@ -4,6 +4,8 @@ It is a subspace like any other, with the Kronecker product of its two sides as 
 has far fewer parameters and is fitted by two small eigenproblems in turn.
 """
 
+from typing import Any
+
 import numpy as np
 
 from robustpca.engine.blocks import DenseBlock
@@ -61,6 +63,11 @@ class BilinearModel:
         for _ in range(n_sweeps):
             self.fit(uniform)
 
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """The images."""
+        return (self.rows,)
+
     def fit(self, weights: Array) -> None:
         """Weighted mean image, then the best left and the best right side in turn."""
         self.weights = weights
@@ -106,6 +113,10 @@ class BilinearModel:
         """Centre, and the Kronecker products of the columns of the sides as rows."""
         left, right = self.sides()
         return self.rows.center, np.kron(left, right).T
+
+    def seen(self) -> tuple[Rows, Array, Array, None]:
+        """The rows, centre and components; nothing is outside of the rows."""
+        return self.rows, *self.subspace(), None
 
     def variances(self) -> tuple[Array, float]:
         """Weighted mean square of each entry of the cores, and of the whole images."""

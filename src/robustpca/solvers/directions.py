@@ -11,12 +11,14 @@ leave; or all in one stage, if the shape has several columns.
 """
 
 import copy
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from robustpca.engine.blocks import DenseBlock, cached_rows, slices
+from robustpca.engine.checkpoint import followed
 from robustpca.engine.linalg import Array, finite, orthonormal, square_norms
 from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.rows import Rows
@@ -25,6 +27,10 @@ from robustpca.engine.trimmed_means import TrimmedMeans
 
 # Turns of a direction, and scores of a unit sample, below which there is only rounding error.
 ROUNDING = {"float64": 1e-12, "float32": 1e-6}
+# Share by which entries may differ that count as equal: squares of less are rounding error.
+TIED = 1e-7
+# Powers of ten up to which a sum of powers can be told.
+LARGEST_POWER = 290
 
 
 class Average:
@@ -51,6 +57,11 @@ class Average:
         self.rounding = ROUNDING[rows.dtype.name]
         self.basis = np.empty((rows.shape[1], 0))
         self.norms = self.remaining = finite(rows.map("square_norms"))
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """What no pass changes."""
+        return (self.rows,)
 
     def _sum(self, W: Array) -> Array:
         raise NotImplementedError
@@ -113,9 +124,17 @@ class PowerSum(Average):
     def __init__(self, rows: Rows, p: float) -> None:
         super().__init__(rows)
         self.p = float(p)
+        # In units of the longest row no power is large.
+        self.unit = float(np.sqrt(self.norms.max())) or 1.0 if p > 2 else 1.0
+        if abs(self.p * np.log10(self.unit)) > LARGEST_POWER:
+            raise ValueError(
+                f"Rows of X are up to {self.unit:.0e} from the centre, and the power p={p} of that "
+                f"overflows or vanishes: divide X by {self.unit:.0e}, or choose a lower p."
+            )
 
     def _sum(self, W: Array) -> Array:
-        return finite(self.rows.sum(_power_gradient, W, self.p))
+        sums = self.rows.sum(_power_gradient, W / self.unit, self.p)
+        return finite(self.unit ** (self.p - 1) * sums)
 
     def other_gradient(self, W: Array, gradient: Array) -> Array | None:
         """Change the sign of a sample at right angles to a single direction, if there is one.
@@ -161,11 +180,16 @@ class TrimmedSum(Average):
         self.pool = pool
         self.features = np.ascontiguousarray(rows.map("dense").T)
         self.means = TrimmedMeans(self.features, trim, pool)
-        self.patterns: list[int] = []
+        self.patterns: list[bytes] = []
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        return self.rows, self.pool
 
     def _sum(self, W: Array) -> Array:
         negative = self._scores(W) < 0
-        pattern = hash(np.packbits(negative).tobytes())
+        # Not `hash`, which is another one in every process.
+        pattern = hashlib.blake2b(np.packbits(negative).tobytes()).digest()
         self.cycled = pattern in self.patterns[:-1] and pattern != self.patterns[-1]
         self.patterns.append(pattern)
         signs = np.where(negative, -1.0, 1.0)
@@ -271,7 +295,7 @@ class BoundedSphere(Sphere):
         fits = above <= self.bound * norms
         if sums[-1] <= self.bound * np.sqrt(squares[-1]):
             return gradient
-        tied = np.flatnonzero(np.abs(gradient) >= (1 - 1e-12) * sizes[0])
+        tied = np.flatnonzero(np.abs(gradient) >= (1 - TIED) * sizes[0])
         if len(tied) >= self.bound**2:
             return self._at_ties(np.sign(gradient), tied)
         # The threshold lies below the last size that fits; k entries are above it, and
@@ -365,48 +389,111 @@ def find_directions(
     for ``max_iter`` passes, and the highest is taken. The objective is the sum of all stages so
     far.
     """
-    tol = max(tol, average.rounding)
-    found: list[Array] = []
-    history: list[float] = []
-    n_iter, reached, worst, cycled = 0, 0.0, 0.0, False
-    for stage in range(1, n_stages + 1):
-        # Nothing is left to be done where nothing is left of the data.
-        done = average.exhausted
-        W = shape.maximise(average.completion(start.n_columns)[None] if done else start(average))
-        gradients = average.gradient(W)
-        values = np.sum(W * gradients, axis=(1, 2))
-        history = history or [float(values.max())]
-        change, barrier = 0.0, -np.inf
-        for _ in range(0 if done else max_iter):
-            moved = shape.maximise(_steadied(gradients, W, average.rounding))
-            changes = shape.change(W, moved)
-            change = float(changes.max())
-            moving = changes > tol
-            if moving.any():
-                W[moving] = moved[moving]
-                gradients[moving] = average.gradient(W[moving])
-                values = np.sum(W * gradients, axis=(1, 2))
-            n_iter += 1
-            history.append(reached + float(values.max()))
-            callback(Progress(n_iter, history[-1], change, stage=stage))
-            if average.cycled:
-                break
-            if not moving.any():
-                best = int(values.argmax())
-                other = average.other_gradient(W[best], gradients[best])
-                if other is None or values[best] <= barrier:
-                    break
-                gradients[best], barrier = other, values[best] * (1 + average.rounding)
-        best = int(values.argmax())
-        order = np.argsort(-np.sum(W[best] * gradients[best], axis=0), kind="stable")
-        found.append(W[best][:, order])
-        reached += float(values[best])
-        worst, cycled = max(worst, change), cycled or average.cycled
-        average.deflate(found[-1])
-    objective = np.array(history)
+    tol, at = max(tol, average.rounding), _Position()
+    drawing = getattr(start, "rng", None)
+    with followed(at, average, drawing, given=average.given) as between_passes:
+        while len(at.found) < n_stages:
+            if at.stage is None:
+                at.stage = _Stage.begun(average, shape, start, max_iter)
+                at.history = at.history or [float(at.stage.values.max())]
+            while at.stage.n_left > 0:
+                between_passes()
+                at.stage.advance(average, shape, tol)
+                at.n_iter += 1
+                at.history.append(at.reached + float(at.stage.values.max()))
+                stage = len(at.found) + 1
+                callback(Progress(at.n_iter, at.history[-1], at.stage.change, stage=stage))
+                at.stage.decide(average)
+            value, directions = at.stage.best()
+            at.found.append(directions)
+            at.reached += value
+            at.worst = max(at.worst, at.stage.change)
+            at.cycled, at.stage = at.cycled or average.cycled, None
+            average.deflate(directions)
+    objective = np.array(at.history)
     return Directions(
-        np.hstack(found), average.basis, objective, n_iter, worst <= tol, cycled, worst
+        np.hstack(at.found),
+        average.basis,
+        objective,
+        at.n_iter,
+        at.worst <= tol,
+        at.cycled,
+        at.worst,
     )
+
+
+@dataclass
+class _Stage:
+    """The starts of one stage, side by side: where they are, and what is known there.
+
+    Some of them are ``moving``; at most ``n_left`` passes are still to come. A maximum at or below
+    the ``barrier`` has been left once for another gradient.
+    """
+
+    W: Array
+    gradients: Array
+    values: Array
+    n_left: int
+    change: float = 0.0
+    barrier: float = -np.inf
+    moving: bool = True
+
+    @classmethod
+    def begun(
+        cls, average: Average, shape: Shape, start: Start | RandomStart, max_iter: int
+    ) -> "_Stage":
+        """The starts."""
+        # Nothing is left to be done where nothing is left of the data.
+        begin = np.zeros((1, 1, 1)) if average.exhausted else start(average)
+        done = not begin.any(axis=(1, 2)).all()
+        W = shape.maximise(average.completion(start.n_columns)[None] if done else begin)
+        gradients = average.gradient(W)
+        return cls(W, gradients, np.sum(W * gradients, axis=(1, 2)), 0 if done else max_iter)
+
+    def advance(self, average: Average, shape: Shape, tol: float) -> None:
+        """One pass."""
+        moved = shape.maximise(_steadied(self.gradients, self.W, average.rounding))
+        changes = shape.change(self.W, moved)
+        self.change = float(changes.max())
+        moving = changes > tol
+        self.moving, self.n_left = bool(moving.any()), self.n_left - 1
+        if self.moving:
+            self.W[moving] = moved[moving]
+            self.gradients[moving] = average.gradient(self.W[moving])
+            self.values = np.sum(self.W * self.gradients, axis=(1, 2))
+
+    def decide(self, average: Average) -> None:
+        """End the stage, unless something moves or another gradient leads on."""
+        if average.cycled:
+            self.n_left = 0
+        elif not self.moving:
+            best = int(self.values.argmax())
+            other = average.other_gradient(self.W[best], self.gradients[best])
+            if other is None or self.values[best] <= self.barrier:
+                self.n_left = 0
+            else:
+                self.gradients[best] = other
+                self.barrier = self.values[best] * (1 + average.rounding)
+
+    def best(self) -> tuple[float, Array]:
+        """The highest value, and its directions from the most to the least important one."""
+        best = int(self.values.argmax())
+        W, gradients = self.W[best], self.gradients[best]
+        order = np.argsort(-np.sum(W * gradients, axis=0), kind="stable")
+        return float(self.values[best]), W[:, order]
+
+
+@dataclass
+class _Position:
+    """What passes and stages change beside the average."""
+
+    found: list[Array] = field(default_factory=list)
+    history: list[float] = field(default_factory=list)
+    stage: _Stage | None = None
+    n_iter: int = 0
+    reached: float = 0.0
+    worst: float = 0.0
+    cycled: bool = False
 
 
 def _steadied(gradients: Array, W: Array, share: float) -> Array:

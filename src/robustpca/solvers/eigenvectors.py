@@ -10,6 +10,7 @@ from scipy import linalg, sparse
 from scipy.sparse import csgraph
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from robustpca.engine.checkpoint import followed
 from robustpca.engine.linalg import Array, orthonormal, square_norms
 from robustpca.engine.progress import Callback, Progress, ignore
 
@@ -77,7 +78,14 @@ def _dense(product: Product, size: int, count: int, fixed: Array) -> tuple[Array
     matrix = _restricted(product, fixed)(np.eye(size))
     matrix = (matrix + matrix.T) / 2
     chosen = (size - count, size - 1)
-    values, vectors = linalg.eigh(matrix, subset_by_index=chosen, check_finite=False)
+    try:
+        values, vectors = linalg.eigh(matrix, subset_by_index=chosen, check_finite=False)
+    except linalg.LinAlgError:
+        values = np.empty(0)
+    if len(values) < count:
+        # LAPACK loses its way among many equal eigenvalues if only some are asked for.
+        values, vectors = linalg.eigh(matrix, driver="evd", check_finite=False)
+        values, vectors = values[-count:], vectors[:, -count:]
     return values[::-1], vectors[:, ::-1]
 
 
@@ -234,37 +242,58 @@ def robust_embedding(
         return value + weight * roughness(pair.codes, laplacian), rest
 
     tiny = float(np.finfo(np.float64).tiny)
-    best = pair = min((solve(X, start) for start in starts), key=lambda pair: measure(pair)[0])
-    least, errors = measure(best)
-    dual, penalty, size = np.zeros_like(X), 1 / unit, max(float(np.linalg.norm(X)), tiny)
-    history, change, agreed, polished = [least], np.inf, False, False
-    while not agreed and len(history) <= max_iter:
-        pair = solve(X - errors + dual, 2 * weight / penalty, start=pair.codes)
-        value, rest = measure(pair)
-        if value < least:
-            best, least = pair, value
-        errors = row_shrink(rest + dual, 1 / penalty)
-        moved = rest + dual - errors
-        change = float(np.linalg.norm(moved - dual)) / size
-        agreed = change <= tol
-        # The multiplier is the penalty times the dual, and does not change when the penalty does.
-        grown = min(GROWTH * penalty, LARGEST_PENALTY / unit)
-        dual, penalty = moved * (penalty / grown), grown
-        history.append(least)
-        callback(Progress(len(history) - 1, least, change, phase="splitting"))
-    while agreed and not polished and len(history) <= max_iter:
-        norms = np.sqrt(square_norms(measure(best)[1]))
-        roots = 1 / np.sqrt(np.maximum(norms, SHORTEST * unit))[:, None]
-        loadings = linalg.lstsq(roots * best.codes, roots * X, check_finite=False)[0]
-        pair = Embedding(best.codes, loadings)
-        value, before = measure(pair)[0], least
-        if value < least:
-            best, least = pair, value
-        change = (before - least) / max(before, tiny)
-        polished = change <= tol
-        history.append(least)
-        callback(Progress(len(history) - 1, least, change, phase="polishing"))
-    return RobustEmbedding(best, np.array(history), len(history) - 1, polished, change)
+    first = min((solve(X, start) for start in starts), key=lambda pair: measure(pair)[0])
+    least, errors = measure(first)
+    size = max(float(np.linalg.norm(X)), tiny)
+    at = _Position(first, first, least, errors, np.zeros_like(X), 1 / unit, [least])
+    with followed(at) as between_passes:
+        while not at.agreed and len(at.history) <= max_iter:
+            between_passes()
+            at.pair = solve(X - at.errors + at.dual, 2 * weight / at.penalty, start=at.pair.codes)
+            value, rest = measure(at.pair)
+            if value < at.least:
+                at.best, at.least = at.pair, value
+            at.errors = row_shrink(rest + at.dual, 1 / at.penalty)
+            moved = rest + at.dual - at.errors
+            at.change = float(np.linalg.norm(moved - at.dual)) / size
+            at.agreed = at.change <= tol
+            # The multiplier is the penalty times the dual, and does not change when the penalty
+            # does.
+            grown = min(GROWTH * at.penalty, LARGEST_PENALTY / unit)
+            at.dual, at.penalty = moved * (at.penalty / grown), grown
+            at.history.append(at.least)
+            callback(Progress(len(at.history) - 1, at.least, at.change, phase="splitting"))
+        while at.agreed and not at.polished and len(at.history) <= max_iter:
+            between_passes()
+            norms = np.sqrt(square_norms(measure(at.best)[1]))
+            roots = 1 / np.sqrt(np.maximum(norms, SHORTEST * unit))[:, None]
+            loadings = linalg.lstsq(roots * at.best.codes, roots * X, check_finite=False)[0]
+            at.pair = Embedding(at.best.codes, loadings)
+            value, before = measure(at.pair)[0], at.least
+            if value < at.least:
+                at.best, at.least = at.pair, value
+            at.change = (before - at.least) / max(before, tiny)
+            at.polished = at.change <= tol
+            at.history.append(at.least)
+            callback(Progress(len(at.history) - 1, at.least, at.change, phase="polishing"))
+    n_iter, objective = len(at.history) - 1, np.array(at.history)
+    return RobustEmbedding(at.best, objective, n_iter, at.polished, at.change)
+
+
+@dataclass
+class _Position:
+    """What a pass of `robust_embedding` changes."""
+
+    best: Embedding
+    pair: Embedding
+    least: float
+    errors: Array
+    dual: Array
+    penalty: float
+    history: list[float]
+    change: float = np.inf
+    agreed: bool = False
+    polished: bool = False
 
 
 def smooth_factors(X: Array, laplacian: Any, n_components: int, smoothness: float) -> Embedding:

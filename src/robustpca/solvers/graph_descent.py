@@ -7,15 +7,17 @@ fit the cache: both products, proximal step, momentum and all sums are done on a
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
 
 from robustpca.engine.blocks import slices
+from robustpca.engine.checkpoint import followed
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback, Progress, ignore
+from robustpca.engine.scratch import empty_beside, gathered, in_groups, is_scratch
 from robustpca.engine.threads import ThreadPool, compiled, one_blas_thread
 from robustpca.parts.entry_losses import EntryLoss
 from robustpca.parts.graphs import eigenvalue_bound, locality_order
@@ -129,32 +131,47 @@ def fista(
     tol = max(tol, 4 * float(np.finfo(problem.U.dtype).eps))
     # Without any smoothness the start is the answer.
     converged = problem.curvature == 0
-    change, pace = 0.0 if converged else np.inf, 1.0
-    iteration = n_restarts = since = 0
-    shortest = np.inf
-    greedy = restart and greedy
-    with problem.threads():
-        objective = [problem.value()] if converged else []
-        while iteration < max_iter and not converged:
-            iteration += 1
-            next_pace = (1 + np.sqrt(1 + 4 * pace**2)) / 2
-            evaluate = iteration == 1 or iteration % EVERY == 0
-            move = problem.advance(1.0 if greedy else (pace - 1) / next_pace, evaluate)
-            pace, change = next_pace, move.change
-            if iteration == 1:
-                objective.append(move.objective)
-            objective.append(move.objective if evaluate else objective[-1])
-            converged = change <= tol
-            shortest, since = (change, 0) if change < 0.9 * shortest else (shortest, since + 1)
-            stalled = greedy and since >= PATIENCE
-            greedy = greedy and not stalled
+    at = _Position(converged, 0.0 if converged else np.inf, restart and greedy)
+    with problem.threads(), followed(at, problem, given=problem.given) as between_passes:
+        at.objective = at.objective or ([problem.value()] if converged else [])
+        while at.iteration < max_iter and not at.converged:
+            between_passes()
+            at.iteration += 1
+            pace = (1 + np.sqrt(1 + 4 * at.pace**2)) / 2
+            evaluate = at.iteration == 1 or at.iteration % EVERY == 0
+            move = problem.advance(1.0 if at.greedy else (at.pace - 1) / pace, evaluate)
+            at.pace, at.change = pace, move.change
+            if at.iteration == 1:
+                at.objective.append(move.objective)
+            at.objective.append(move.objective if evaluate else at.objective[-1])
+            at.converged = at.change <= tol
+            shorter = at.change < 0.9 * at.shortest
+            at.shortest, at.since = (at.change, 0) if shorter else (at.shortest, at.since + 1)
+            stalled = at.greedy and at.since >= PATIENCE
+            at.greedy = at.greedy and not stalled
             if stalled or (restart and move.uphill > 0):
                 problem.reset_momentum()
-                pace, n_restarts = 1.0, n_restarts + 1
-            if converged or iteration == max_iter:
-                objective[-1] = problem.value()
-            callback(Progress(iteration, objective[-1], change, n_restarts=n_restarts))
-    return Descent(problem.result(), np.array(objective), iteration, converged, change)
+                at.pace, at.n_restarts = 1.0, at.n_restarts + 1
+            if at.converged or at.iteration == max_iter:
+                at.objective[-1] = problem.value()
+            callback(Progress(at.iteration, at.objective[-1], at.change, n_restarts=at.n_restarts))
+    objective = np.array(at.objective)
+    return Descent(problem.result(), objective, at.iteration, at.converged, at.change)
+
+
+@dataclass
+class _Position:
+    """What a pass changes beside the problem."""
+
+    converged: bool
+    change: float
+    greedy: bool
+    objective: list[float] = field(default_factory=list)
+    pace: float = 1.0
+    iteration: int = 0
+    n_restarts: int = 0
+    since: int = 0
+    shortest: float = np.inf
 
 
 @dataclass(frozen=True)
@@ -206,7 +223,8 @@ class GraphDescent:
     """The problem of `fista` and the state of its loop.
 
     Besides ``X``, three arrays of its size are stored, with rows in an order that brings
-    neighbours together.
+    neighbours together. If ``X`` is in a scratch file (`engine.scratch`), so are these, and ``X``
+    in their order besides.
 
     Parameters
     ----------
@@ -260,16 +278,29 @@ class GraphDescent:
         as_is = np.arange(n_features)
         self.features = Graph(features, factor * feature_smoothness, as_is, self.dtype)
 
-        self.U, self.Y = (_aligned(X.shape, self.dtype) for _ in range(2))
+        # Where rows are taken from: those in a file are brought into the order of the passes.
+        self.places = self.order
+        if is_scratch(self.X):
+            self.X, self.places = gathered(self.X, self.order), np.arange(n_samples)
+            start = None if start is None else gathered(start, self.order)
+        self.U, self.Y = self._empty(), self._empty()
         self.spare: Array | None = None
         self._initialise(start)
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """What no pass changes."""
+        return self.X, self.loss, self.order, self.samples, self.features, self.pool
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "spare": None}
 
     def _initialise(self, start: Array | None) -> None:
         """Set the starting point, which without any smoothness is the answer."""
         given = np.broadcast_to(0.0, self.X.shape) if start is None else start
 
         def work(batch: slice) -> None:
-            X, first = self.X[self.order[batch]], given[self.order[batch]]
+            X, first = self.X[self.places[batch]], given[self.places[batch]]
             unknown = np.isnan(X) if start is None or self.curvature == 0 else True
             self.U[batch] = np.where(unknown, first, X)
 
@@ -322,14 +353,21 @@ class GraphDescent:
     def result(self) -> Array:
         """The point ``U`` with its rows in the order of ``X``."""
         # The spare array is returned; a later iteration allocates another.
+        if is_scratch(self.U):
+            return gathered(self.U, np.argsort(self.order))
         result, self.spare = self._spare(), None
         result[self.order] = self.U
         return result
 
     def _spare(self) -> Array:
         if self.spare is None:
-            self.spare = _aligned(self.U.shape, self.dtype)
+            self.spare = self._empty()
         return self.spare
+
+    def _empty(self) -> Array:
+        if is_scratch(self.X):
+            return empty_beside(self.X)
+        return _aligned(self.X.shape, self.dtype)
 
     def _tiles(
         self, batch: slice, source: Array, target: Array, factor: float
@@ -352,7 +390,7 @@ class GraphDescent:
                 self.features.add(0, transposed, sums, slice(0, width))
                 compiled(_add_transposed)(sums, target[rows])
             data = data.reshape(height, width)
-            yield rows, self.X.take(self.order[rows], axis=0, out=data, mode="clip")
+            yield rows, self.X.take(self.places[rows], axis=0, out=data, mode="clip")
 
     @contextmanager
     def threads(self) -> Iterator[None]:
@@ -365,8 +403,10 @@ class GraphDescent:
 
     def _each(self, work: Callable[[slice], R]) -> list[R]:
         """Do the work for batches of rows that do not depend on the number of threads."""
-        batches = slices(len(self.X), BATCH * self.height)
-        return self.pool.map(work, batches) if self.pool else [work(batch) for batch in batches]
+        batches, results = slices(len(self.X), BATCH * self.height), list[R]()
+        for group in in_groups(batches, self.X, self.U, self.Y, self._spare()):
+            results += self.pool.map(work, group) if self.pool else map(work, group)
+        return results
 
 
 def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -390,7 +430,7 @@ def _term(
             "features; build it from the rows or the columns of the same X."
         )
     if norm is None:
-        with one_blas_thread:
+        with one_blas_thread():
             norm = eigenvalue_bound(laplacian)
     return laplacian, 2 * smoothness * norm
 

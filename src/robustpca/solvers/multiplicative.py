@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from robustpca.engine.checkpoint import followed
 from robustpca.engine.linalg import Array, square_norms
 from robustpca.engine.progress import Callback, Progress, ignore
 
@@ -55,21 +56,37 @@ def nonnegative_factors(
         apart = total - 2 * float(np.vdot(cross, basis)) + float(np.vdot(inner, basis @ basis.T))
         return max(apart, 0.0) + float(weights(basis) @ rough)
 
-    cross, inner, rough = (X.T @ codes).T, codes.T @ codes, roughness(codes)
-    history = [measured(basis, cross, inner, rough)]
-    change, converged = np.inf, False
-    while len(history) <= max_iter and not converged:
-        scaled = codes * weights(basis)
-        above = X @ basis.T + adjacency @ scaled
-        codes = codes * _ratio(above, codes @ (basis @ basis.T) + degrees[:, None] * scaled)
-        cross, inner, rough = (X.T @ codes).T, codes.T @ codes, roughness(codes)
-        ridge = np.zeros(len(basis)) if free else smoothness * rough
-        basis = basis * _ratio(cross, inner @ basis + ridge[:, None] * basis)
-        history.append(measured(basis, cross, inner, rough))
-        change = (history[-2] - history[-1]) / max(history[-2], np.finfo(np.float64).tiny)
-        converged = change <= tol
-        callback(Progress(len(history) - 1, history[-1], change))
-    return Factors(codes, basis, np.array(history), len(history) - 1, converged, change)
+    first = measured(basis, (X.T @ codes).T, codes.T @ codes, roughness(codes))
+    at = _Position(codes, basis, [first])
+    with followed(at) as between_passes:
+        while len(at.history) <= max_iter and not at.converged:
+            between_passes()
+            codes, basis = at.codes, at.basis
+            scaled = codes * weights(basis)
+            above = X @ basis.T + adjacency @ scaled
+            codes = codes * _ratio(above, codes @ (basis @ basis.T) + degrees[:, None] * scaled)
+            cross, inner, rough = (X.T @ codes).T, codes.T @ codes, roughness(codes)
+            ridge = np.zeros(len(basis)) if free else smoothness * rough
+            basis = basis * _ratio(cross, inner @ basis + ridge[:, None] * basis)
+            at.codes, at.basis = codes, basis
+            history = at.history
+            history.append(measured(basis, cross, inner, rough))
+            at.change = (history[-2] - history[-1]) / max(history[-2], np.finfo(np.float64).tiny)
+            at.converged = at.change <= tol
+            callback(Progress(len(history) - 1, history[-1], at.change))
+    n_iter, objective = len(at.history) - 1, np.array(at.history)
+    return Factors(at.codes, at.basis, objective, n_iter, at.converged, at.change)
+
+
+@dataclass
+class _Position:
+    """What a pass changes."""
+
+    codes: Array
+    basis: Array
+    history: list[float]
+    change: float = np.inf
+    converged: bool = False
 
 
 def _ratio(above: Array, below: Array) -> Array:

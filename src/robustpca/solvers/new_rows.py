@@ -5,9 +5,8 @@ end, by the splitting of the fit. Each row has its own iterations and stopping r
 same scores whatever other rows come with it.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,19 +15,20 @@ from scipy import linalg, sparse
 from robustpca.engine.blocks import slices
 from robustpca.engine.linalg import Array
 from robustpca.engine.neighbors import nearest_neighbors
-from robustpca.engine.svt import TILE_ROWS, LowRank
+from robustpca.engine.svt import LowRank, tile_rows
 from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.parts.entry_losses import EntryLoss
+from robustpca.solvers.entry_steps import residual_step
 from robustpca.solvers.row_newton import newton_rows
-from robustpca.solvers.splitting import residual_step
 
 RELAXATION = 1.8
 # Directions up to which Newton's method is used: a step costs the cube of their number.
 NEWTON_RANK = 48
-NEWTON_STEPS = 60
+NEWTON_STEPS = 120
 # A Newton search begins with so many features for each direction, drawn at random, and with
 # this tolerance.
 SAMPLED, SAMPLED_TOL = 12, 1e-4
+TINY = float(np.finfo(np.float64).tiny)
 # Iterations in which the penalty of a row may be balanced.
 BALANCED = frozenset(range(20, 400, 20))
 
@@ -67,7 +67,7 @@ class RowProblem:
         weights: Array | None = None,
         pulls: Array | None = None,
         *,
-        tol: float = 1e-8,
+        tol: float = 1e-7,
         max_iter: int = 2000,
     ) -> Array:
         """Scores of the rows of ``X``; entries that are NaN are left out.
@@ -82,24 +82,10 @@ class RowProblem:
             linear = linear - pulls
         curves = np.maximum(values, 0.0) + weights[:, None]
         solver = _Rows(self, np.ascontiguousarray(rotation.T @ self.basis), tol, max_iter)
-        places = slices(n, TILE_ROWS)
+        places = slices(n, tile_rows(X.shape[1]))
         with ThreadPool() as pool:
             parts = pool.map(lambda p: solver.run(X[p], curves[p], linear[p] @ rotation), places)
         return np.concatenate(parts) @ rotation.T if parts else np.zeros((0, len(self.basis)))
-
-
-def tile_solver(
-    basis: Array, ridge: Array, loss: EntryLoss, tol: float = 1e-8
-) -> Callable[[Array], Array]:
-    """What finds the scores of a tile of rows about zero, for a ridge that is diagonal."""
-    nothing = np.zeros(basis.shape[1]), np.zeros(len(basis))
-    problem = RowProblem(nothing[0], basis, np.diag(ridge), nothing[1], loss, 1.0)
-    return partial(_about_zero, _Rows(problem, np.ascontiguousarray(basis), tol, 2000), ridge)
-
-
-def _about_zero(solver: "_Rows", ridge: Array, X: Array) -> Array:
-    shape = (len(X), len(ridge))
-    return solver.run(X, np.zeros(shape) + ridge, np.zeros(shape))
 
 
 @dataclass(frozen=True)
@@ -201,6 +187,55 @@ class _Rows:
         return codes
 
 
+def split_errors(
+    X: Array, low_rank: Array, threshold: Array, limit: Array, scale: Array
+) -> tuple[Array, Array]:
+    """Sparse part and flags of rows, from their low-rank part.
+
+    Errors that are due to the accuracy of the fit count as none, and missing entries have none.
+
+    Parameters
+    ----------
+    X, low_rank : ndarray of shape (n_rows, n_features)
+        The rows, NaN where missing, and their low-rank part.
+    threshold, limit : ndarray of shape (n_features,)
+        Size up to which the errors of a column are noise, and beyond which they are flagged.
+    scale : ndarray of shape (n_features,)
+        Factors of the sparse part.
+    """
+    part, flags = np.empty(X.shape, X.dtype), np.empty(X.shape, bool)
+    low_rank = np.ascontiguousarray(low_rank, X.dtype)
+    columns = (np.asarray(a, np.float64) for a in (threshold, limit, scale))
+    compiled(split_entries)(np.ascontiguousarray(X), low_rank, *columns, part, flags)
+    return part, flags
+
+
+def split_entries(
+    X: Array,
+    low_rank: Array,
+    threshold: Array,
+    limit: Array,
+    scale: Array,
+    part: Array,
+    flags: Array,
+) -> None:
+    """Kernel: what `split_errors` returns."""
+    for i in range(X.shape[0]):
+        largest = 0.0
+        for j in range(X.shape[1]):
+            size = abs(X[i, j])
+            largest = size if size > largest else largest
+        least = 1e-6 * largest
+        for j in range(X.shape[1]):
+            error = X[i, j] - low_rank[i, j]
+            size = abs(error)
+            # Not true for missing entries.
+            known = size > least
+            rest = max(size - threshold[j], 0.0) * scale[j] if known else 0.0
+            part[i, j] = rest if error > 0.0 else -rest
+            flags[i, j] = known and size > limit[j]
+
+
 def balance(step: Array, moved: Array) -> Array:
     """Factors on penalties that make multipliers and scores move equally far.
 
@@ -230,28 +265,70 @@ def smooth_rows(
     its own step, momentum and stopping rule, so its answer does not depend on the others.
     """
     steps = 1 / np.maximum(weights + curvature, np.finfo(np.float64).tiny)
-    X = X.astype(np.float64)
+    X = np.ascontiguousarray(X, np.float64)
     out = np.where(np.isnan(X), steps[:, None] * pulls, X)
+    slopes, bounds = (np.broadcast_to(number, steps.shape) for number in loss.dual_map(steps))
     rows = np.flatnonzero(weights + curvature > 0)
-    X, U, weights, pulls, steps = (A[rows] for A in (X, out, weights, pulls, steps))
-    Y, pace = U.copy(), np.ones(len(rows))
-    for _ in range(max_iter):
-        if not len(rows):
-            break
-        point = Y - steps[:, None] * (weights[:, None] * Y - pulls + Y @ feature_laplacian)
-        slope, bound = (np.full((len(rows), 1), b) for b in loss.dual_map(steps[:, None]))
-        forces = np.clip(slope * (X - point), -bound, bound)
-        ahead = point + np.nan_to_num(forces, nan=0.0)
-        uphill = np.einsum("ij,ij->i", Y - ahead, ahead - U) > 0
-        change = np.linalg.norm(ahead - Y, axis=1)
-        following = np.where(uphill, 1.0, (1 + np.sqrt(1 + 4 * pace**2)) / 2)
-        momentum = np.where(uphill, 0.0, (pace - 1) / following)
-        Y, U, pace = ahead + momentum[:, None] * (ahead - U), ahead, following
-        out[rows] = U
-        going = change > tol * np.maximum(np.linalg.norm(U, axis=1), np.finfo(float).tiny)
-        rows, X, U, Y, pace = rows[going], X[going], U[going], Y[going], pace[going]
-        weights, pulls, steps = weights[going], pulls[going], steps[going]
+    graph = sparse.csc_array(feature_laplacian)
+    numbers = np.column_stack([weights, steps, slopes, bounds])
+    kernel, columns = compiled(descend_rows), (graph.data, graph.indices, graph.indptr)
+    pulls = np.ascontiguousarray(pulls, np.float64)
+    with ThreadPool() as pool:
+        places = [rows[place] for place in slices(len(rows), tile_rows(X.shape[1]))]
+        pool.map(lambda some: kernel(X, pulls, numbers, *columns, some, tol, max_iter, out), places)
     return out
+
+
+def descend_rows(
+    X: Array,
+    pulls: Array,
+    numbers: Array,
+    entries: Array,
+    indices: Array,
+    starts: Array,
+    rows: Array,
+    tol: float,
+    max_iter: int,
+    out: Array,
+) -> None:
+    """Kernel: accelerated proximal descent on some rows of ``out``, which hold the start.
+
+    Each row of ``numbers`` has a weight, the length of a step, and the numbers of the loss for it;
+    ``entries``, ``indices`` and ``starts`` are the columns of the Laplacian of the features.
+    """
+    d = X.shape[1]
+    u, ahead, y = np.empty(d), np.empty(d), np.empty(d)
+    for i in rows:
+        weight, step, slope, bound = numbers[i]
+        for j in range(d):
+            u[j] = y[j] = out[i, j]
+        pace, iteration, going = 1.0, 0, True
+        while going and iteration < max_iter:
+            iteration += 1
+            uphill, change, size = 0.0, 0.0, 0.0
+            for j in range(d):
+                pull = pulls[i, j] - weight * y[j]
+                for q in range(starts[j], starts[j + 1]):
+                    pull -= entries[q] * y[indices[q]]
+                point = y[j] + step * pull
+                force = min(max(slope * (X[i, j] - point), -bound), bound)
+                # Missing entries have none.
+                ahead[j] = point + (force if X[i, j] == X[i, j] else 0.0)
+                move = ahead[j] - y[j]
+                uphill -= move * (ahead[j] - u[j])
+                change += move * move
+                size += ahead[j] * ahead[j]
+            following, momentum = 1.0, 0.0
+            if uphill <= 0.0:
+                following = (1.0 + (1.0 + 4.0 * pace * pace) ** 0.5) / 2.0
+                momentum = (pace - 1.0) / following
+            pace = following
+            for j in range(d):
+                y[j] = ahead[j] + momentum * (ahead[j] - u[j])
+                u[j] = ahead[j]
+            going = change > tol * tol * max(size, TINY)
+        for j in range(d):
+            out[i, j] = u[j]
 
 
 @dataclass(frozen=True)

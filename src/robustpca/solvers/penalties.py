@@ -21,7 +21,8 @@ class Schedule:
 
     ``exact`` schedules reach the optimum: their loop ends when the duality gap is small enough,
     with ``strict`` ones only if the multipliers converge no more or have converged as well.
-    Single precision is used until the change is below ``single_until``.
+    Single precision is used until the change is below ``single_until``. A penalty may be ``fixed``
+    from some pass on, and then the residual may be ``vanishing``.
     """
 
     relaxation: float
@@ -29,6 +30,8 @@ class Schedule:
     single_until: float
     accelerated = False
     strict = False
+    fixed = False
+    vanishing = False
 
     def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
         """First penalty, and first matrix to lower the singular values of."""
@@ -50,7 +53,7 @@ class Schedule:
         """Factor on the penalty, from the primal residual and how far the low rank moved."""
         raise NotImplementedError
 
-    def is_checked(self, iteration: int) -> bool:
+    def is_checked(self, iteration: int, change: float, tol: float) -> bool:
         """Whether the gap is computed at this iteration, which costs as much as a few others."""
         return False
 
@@ -60,9 +63,11 @@ class Schedule:
 
 def _balance(step: float, distance: float) -> float:
     """Factor on the penalty with which low-rank part and multipliers would move equally far."""
+    if not 0 < step < np.inf:
+        return 1.0
     # Their moves are orthogonal parts of the step.
     rest = np.sqrt(max(step**2 - distance**2, 0.0))
-    return float(np.sqrt(rest / max(distance, 1e-3 * step))) if step > 0 else 1.0
+    return float(np.sqrt(rest / max(distance, 1e-3 * step)))
 
 
 class Balanced(Schedule):
@@ -102,8 +107,8 @@ class Balanced(Schedule):
         self.total *= factor
         return factor
 
-    def is_checked(self, iteration: int) -> bool:
-        return iteration >= 60 and iteration % 20 == 0
+    def is_checked(self, iteration: int, change: float, tol: float) -> bool:
+        return change <= tol or (iteration >= 60 and iteration % 20 == 0)
 
     def note_gap(self, iteration: int, gap: float) -> None:
         # Decided once: a gap that is nearly small enough needs no other penalty.
@@ -159,13 +164,13 @@ class HandOver(Growing):
     small, usual, far, curved, falling = 1e-6, 2.0, 200.0, 0.5, 0.85
     # Passes that exact data need at most before acceleration pays; how often the penalty is
     # examined after the hand-over, and until when.
-    plain, every, last = 8, 40, 400
+    plain, every, last = 5, 40, 400
     # Passes before which residuals tell nothing, since the low-rank part is only coming up.
     least = 6
 
     def __init__(self, rate: float = 1.5) -> None:
         super().__init__(rate)
-        self.since, self.fixed, self.vanishing = 0, False, False
+        self.since, self.settled, self.fixed, self.vanishing = 0, 0, False, False
         self.spreads, self.turns = [np.inf], [np.inf, np.inf]
 
     def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
@@ -207,14 +212,24 @@ class HandOver(Growing):
         self.loss, self.vanishing = loss, vanishing
         self.fixed, self.since, self.relaxation = True, 0, 1.0 if vanishing else 1.5
 
-    def is_checked(self, iteration: int) -> bool:
-        return self.since > 0 and self.since % 4 == 0
+    def is_checked(self, iteration: int, change: float, tol: float) -> bool:
+        # Whatever the tolerance is, so that a lower one never takes fewer passes.
+        if not self.vanishing:
+            return self.fixed and self.since % 3 == 1
+        self.settled = self.settled + 1 if change <= self.small else 0
+        return self.settled % 3 == 1
 
 
 class Exploring(HandOver):
-    """Ends its growth while dense noise is still in neither part."""
+    """Ends its growth while dense noise is still in neither part.
+
+    The loss changes every few passes from then on, which leaves no time to accelerate.
+    """
 
     usual = 5.0
+
+    def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
+        return 1.0 if self.fixed else super().factor(iteration, primal, moved)
 
 
 def largest_entry(X: Array) -> float:
@@ -224,7 +239,7 @@ def largest_entry(X: Array) -> float:
 
 def mean_size(X: Array) -> float:
     """Mean magnitude of the entries, estimated from some of them, the largest clipped."""
-    sizes = np.abs(X.ravel()[:: max(1, X.size // 100_000)])
+    sizes = np.abs(X.ravel()[:: max(1, X.size // 20_000)])
     # A few entries may be larger than all the others together.
     usual = 100 * float(np.nanmedian(sizes))
     return float(np.nanmean(np.minimum(sizes, usual) if usual > 0 else np.abs(X)))
@@ -245,7 +260,7 @@ def observed_norm(X: Array) -> float:
     """Frobenius norm of the entries that are not missing."""
     squares = float(np.einsum("ij,ij->", X, X, dtype=np.float64))
     if not np.isfinite(squares):
-        tiles = (X[place] for lane in lanes(X.shape[0]) for place in lane)
+        tiles = (X[place] for lane in lanes(X.shape) for place in lane)
         squares = sum(np.nansum(np.square(tile, dtype=np.float64)) for tile in tiles)
     return float(np.sqrt(squares))
 

@@ -13,28 +13,41 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
-from scipy import stats
+from scipy import linalg, special
 
 from robustpca.engine.blocks import slices
-from robustpca.engine.linalg import Array
-from robustpca.engine.svt import TILE_ROWS, LowRank, lanes
+from robustpca.engine.linalg import Array, column_percentiles
+from robustpca.engine.svt import LowRank, lanes, tile_rows
 from robustpca.engine.threads import ThreadPool, compiled
-from robustpca.parts.entry_losses import HuberNorm, SquaredNorm
-from robustpca.solvers.new_rows import NEWTON_RANK, tile_solver
+from robustpca.solvers.penalties import observed_norm
+from robustpca.solvers.row_flags import accelerate, clip_forces, settle_flags
 
 # Passes of the refit at most; it ends when a pass moves the low-rank part by less than this share
 # of its statistical error.
-MAX_PASSES, SMALL_MOVE = 50, 1e-2
+MAX_PASSES, SMALL_MOVE = 20, 1e-2
+# It also ends when a pass moves it by at least such a share of the move so many passes before:
+# where residuals are not Gaussian, flags and noise may shift for ever.
+PATIENCE, SLOW = 4, 0.8
 # Once a pass moves it by less than this share of itself, its singular values can be judged.
 NEARLY = 1e-2
-# Least noise of a column beside that of all columns.
-LEAST_NOISE = 0.1
+# Least noise of a column beside that of all columns, and beside the size of the entries: scores in
+# units of rounding error would not be found.
+LEAST_NOISE, LEAST_SHARE = 0.1, 1e-10
 # Leverages count as at most this, so that no residual is divided by zero.
 MOST_LEVERAGE = 0.9
-# Huber's loss is linear from here on, in standard deviations of the noise; its fit is only a start.
-HUBER, HUBER_TOL = 1.345, 1e-3
-# How often the flags of a row may change at most.
-MAX_REJECTIONS = 5
+# Huber's loss is linear from here on, in standard deviations of the noise. Its fit is only a start:
+# it ends when a step is this small, in standard deviations of a score, or after so many.
+HUBER, HUBER_TOL, MAX_HUBER = 1.345, 0.05, 300
+# Share of the largest residual beyond which residuals are clipped at first, and by which that limit
+# is lowered.
+NARROWER = 0.3
+# Single precision is enough for a start where entries are no larger than so many deviations of the
+# noise; residuals of even more are certainly wrong.
+FAR, EXTREME = 1e5, 1e6
+# Features up to which the matrix that turns rows into fits may be formed.
+MOST_FEATURES = 4096
+# How often the flags of a row may change at most, and the share of them that may still do so.
+MAX_REJECTIONS, FEW_CHANGES = 2, 0.005
 # Standard deviations of a Gaussian per median absolute value.
 PER_MEDIAN = 1.4826
 # Entries of which a first estimate of the noise is made.
@@ -73,7 +86,9 @@ class RobustRows:
         too far off are left out, until these are the same as before.
         """
         with ThreadPool() as pool:
-            parts = pool.map(lambda place: self._tile(X[place]), slices(len(X), TILE_ROWS))
+            places = slices(len(X), tile_rows(X.shape[1]))
+            hat = self._hat(len(X))
+            parts = pool.map(lambda place: self._tile(X[place], hat), places)
         codes, flags = zip(*parts, strict=True)
         return np.concatenate(codes), np.concatenate(flags)
 
@@ -86,78 +101,82 @@ class RobustRows:
         """Share of each entry of a row in its own fit, if no entry is left out."""
         return np.sum(self.basis**2, axis=0)
 
-    @cached_property
-    def _solvers(self) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
-        """Scores by Huber's loss and by least squares, where NaN entries are left out."""
-        ridge = self.deviations**-2
-        huber = tile_solver(self.basis, ridge, HuberNorm(HUBER, HUBER), HUBER_TOL)
-        return huber, tile_solver(self.basis, ridge, SquaredNorm())
-
-    def _tile(self, X: Array) -> tuple[Array, Array]:
+    def _tile(self, X: Array, hat: Array) -> tuple[Array, Array]:
         X = np.ascontiguousarray((X - self.mean) / self.noise, np.float64)
-        few = len(self.basis) <= NEWTON_RANK
-        huber, least_squares = self._solvers
-        codes, flags, rows = huber(X), np.zeros(X.shape, bool), np.arange(len(X))
-        self._mark(X, codes, flags)
-        # Each row ends when its own flags no longer change.
-        for _ in range(MAX_REJECTIONS):
-            found = flags[rows]
-            used = np.where(found, np.nan, X[rows])
-            fitted = least_squares(used) if few else self._least_squares(used)
-            changed = self._mark(X[rows], fitted, found)
-            codes[rows], flags[rows] = fitted, found
-            rows = rows[changed]
-            if not len(rows):
-                break
-        return codes, flags
+        basis, scale = self.basis, 1 / (1 + self._ridge)
+        near = self._huber(X) @ basis
+        errors = X - near
+        # Entries far out would cost the digits of all others.
+        extreme = np.abs(errors) > EXTREME
+        lost = extreme | np.isnan(errors)
+        filled = np.where(lost, near, X)
+        whole = filled - ((filled @ basis.T) * scale) @ basis
+        numbers = self.cut**2, MOST_LEVERAGE, FEW_CHANGES, MAX_REJECTIONS
+        fits = self._roots, hat, self.leverages
+        flags, shifts, solved = np.empty(X.shape, bool), np.empty(X.shape), np.empty(len(X), bool)
+        compiled(settle_flags)(errors, whole, lost, *fits, numbers, flags, shifts, solved)
+        codes = ((filled - shifts) @ basis.T) * scale
+        for row in np.flatnonzero(~solved):
+            known = ~(flags[row] | lost[row])
+            some = basis[:, known]
+            normal = some @ some.T + np.diag(self._ridge)
+            codes[row] = linalg.solve(normal, some @ X[row, known], assume_a="pos")
+        return codes, flags | extreme
 
-    def _mark(self, X: Array, codes: Array, flags: Array) -> Array:
-        """Flag anew entries whose residual is too large; return which rows have other flags."""
-        changed, numbers = np.zeros(len(X), bool), (self.cut**2, MOST_LEVERAGE)
-        compiled(mark_rows)(X, codes @ self.basis, self.leverages, *numbers, flags, changed)
-        return changed
+    @cached_property
+    def _ridge(self) -> Array:
+        return self.deviations**-2
 
-    def _least_squares(self, X: Array) -> Array:
-        """Scores that fit the entries that are not NaN, one system of equations for each row."""
-        used, codes = ~np.isnan(X), np.empty((len(X), len(self.basis)))
-        ridge = self.deviations**-2
-        for row, chosen, code in zip(X, used, codes, strict=True):
-            # The normal matrix of all entries is the identity: whichever part of it is smaller.
-            known, other = self.basis[:, chosen], self.basis[:, ~chosen]
-            if known.shape[1] <= other.shape[1]:
-                normal = np.diag(ridge) + known @ known.T
-            else:
-                normal = np.diag(1 + ridge) - other @ other.T
-            code[:] = np.linalg.solve(normal, known @ row[chosen])
+    @property
+    def _roots(self) -> Array:
+        return self.basis / np.sqrt(1 + self._ridge)[:, None]
+
+    def _hat(self, n_rows: int) -> Array:
+        """Matrix that turns rows into their fits, if it saves more than it costs."""
+        rank, n_features = self.basis.shape
+        if n_features <= MOST_FEATURES and 4 * n_features <= rank * min(n_rows, 64):
+            return self._roots.T @ self._roots
+        return np.zeros((0, 0))
+
+    def _huber(self, X: Array) -> Array:
+        """Scores by Huber's loss, where NaN entries are left out.
+
+        They are only a start: rows whose entries are not far out are fitted in single precision.
+        """
+        codes = np.zeros((len(X), len(self.basis)))
+        far = np.fmax.reduce(np.abs(X), axis=1, initial=0.0) > FAR
+        for rows, dtype in ((~far, np.float32), (far, np.float64)):
+            if rows.any():
+                codes[rows] = self._descend(X[rows].astype(dtype))
         return codes
 
+    def _descend(self, X: Array) -> Array:
+        """Scores by Huber's loss, in the precision of the rows.
 
-def mark_rows(
-    X: Array,
-    low_rank: Array,
-    leverages: Array,
-    cut: float,
-    most: float,
-    flags: Array,
-    changed: Array,
-) -> None:
-    """Kernel: flag entries whose squared residual is above ``cut``, given those left out so far.
-
-    A fit comes nearer to the entries that it uses, and less near to those it was made without.
-    """
-    for i in range(X.shape[0]):
-        n_used = 0.0
-        for j in range(X.shape[1]):
-            n_used += 1.0 if X[i, j] == X[i, j] and not flags[i, j] else 0.0
-        share = max(n_used / X.shape[1], 1e-300)
-        differ = False
-        for j in range(X.shape[1]):
-            room = 1.0 - min(leverages[j] / share, most)
-            square = (X[i, j] - low_rank[i, j]) ** 2
-            flag = square * room > cut if flags[i, j] else square > cut * room
-            differ |= flag != flags[i, j]
-            flags[i, j] = flag
-        changed[i] = differ
+        The normal matrix of all entries is the identity, and with the ridge it bounds the
+        curvature: a step needs two products with the basis and is taken for all rows at once,
+        each with a momentum of its own. Residuals are clipped far out at first, and nearer once
+        a step is shorter than that, so that neither large errors nor large scores take long.
+        """
+        basis, scale = self.basis.astype(X.dtype), (1 / (1 + self._ridge)).astype(X.dtype)
+        ahead = (np.where(np.isnan(X), X.dtype.type(0), X) @ basis.T) * scale
+        codes, rows = ahead.copy(), np.arange(len(X))
+        pace, steps = np.ones(len(X)), np.zeros(len(X))
+        clip = np.full(len(X), np.inf, X.dtype)
+        enough = HUBER_TOL * np.sqrt(len(basis))
+        limits = X.dtype.type(NARROWER), X.dtype.type(HUBER)
+        for _ in range(MAX_HUBER):
+            forces = ahead @ basis
+            compiled(clip_forces)(X, rows, forces, clip, *limits)
+            compiled(accelerate)(ahead, forces @ basis.T, codes, rows, scale, pace, steps)
+            going = (steps > enough) | (clip > limits[1])
+            clip = np.where(steps <= 0.5 * clip, limits[0] * clip, clip)
+            if not going.all():
+                rows, ahead, pace = rows[going], ahead[going], pace[going]
+                clip, steps = clip[going], steps[going]
+            if not len(rows):
+                break
+        return codes
 
 
 @dataclass(frozen=True)
@@ -200,9 +219,14 @@ class ResidualFlags:
             noise = _moderated(np.sqrt(squares / inside), len(sizes))
         return cls(noise, cut)
 
+    @property
+    def limits(self) -> Array:
+        """Residual of each column beyond which an entry is flagged."""
+        return self.cut * self.noise
+
     def flags(self, errors: Array) -> Array:
         """Which residuals are too large."""
-        return np.asarray(np.abs(errors) > self.cut * self.noise)
+        return np.asarray(np.abs(errors) > self.limits)
 
 
 def refit(
@@ -230,28 +254,37 @@ def refit(
     left = low_rank.left * (values / low_rank.values)
     chosen = slice(None, None, max(1, X.size // SAMPLED_ENTRIES))
     errors = np.abs(X[chosen] - left[chosen] @ right)
-    noise = _moderated(PER_MEDIAN * _medians(errors), len(errors))
+    size = observed_norm(X[chosen]) / np.sqrt(np.count_nonzero(~np.isnan(X[chosen])))
+    least = max(LEAST_SHARE, 10 * float(np.finfo(X.dtype).eps)) * float(size)
+    least = least or 1.0  # data that are all zero fit in any unit
+    noise = _moderated(np.maximum(PER_MEDIAN * _medians(errors), least), len(errors))
     mean, right = np.zeros(X.shape[1]), right / noise
+    moves: list[float] = []
     with ThreadPool() as pool:
         for _ in range(MAX_PASSES):
-            work = partial(_clean_products, X, mean, noise, left, right, cut)
-            parts = zip(*pool.map(work, lanes(len(X))), strict=True)
+            work = partial(_clean_products, X, mean, noise, left, right, _rooms(right), cut)
+            parts = zip(*pool.map(work, lanes(X.shape)), strict=True)
             images = np.concatenate(next(parts))
-            sums, totals, squares, counts = (np.sum(part, axis=0) for part in parts)
+            sums, (totals, squares, counts) = (np.sum(part, axis=0) for part in parts)
+            if not counts.any():  # nothing is left to fit to
+                break
             if center:
                 average = images.mean(axis=0)
                 mean, sums = mean + noise * totals / len(X), sums - np.outer(average, totals)
                 images = images - average
             before = LowRank(left, right, values)
             left, right, values = _principal(images, sums)
-            moved = LowRank(left, right, values).distance(before)
+            moves.append(LowRank(left, right, values).distance(before))
             large = values > threshold / np.sqrt(counts.sum() / X.size)
-            if moved < NEARLY * np.linalg.norm(values) and not large.all():
+            if moves[-1] < NEARLY * np.linalg.norm(values) and not large.all():
                 left, right, values = left[:, large], right[large], values[large]
-            elif moved < SMALL_MOVE * np.sqrt(len(values) * sum(X.shape)):
-                break
-            variances = squares / (inside * np.maximum(counts, 1))
-            factor = _moderated(noise * np.sqrt(variances), float(counts.mean())) / noise
+                moves = []
+            else:
+                settled = moves[-1] < SMALL_MOVE * np.sqrt(len(values) * sum(X.shape))
+                if settled or (len(moves) > PATIENCE and moves[-1] >= SLOW * moves[-1 - PATIENCE]):
+                    break
+            found = noise * np.sqrt(squares / (inside * np.maximum(counts, 1)))
+            factor = _moderated(np.maximum(found, least), float(counts.mean())) / noise
             noise, right = noise * factor, right / factor
     basis, turn = np.linalg.qr(right.T)
     deviations = np.maximum(np.sqrt(np.mean((left @ turn.T) ** 2, axis=0)), TINY**0.5)
@@ -260,8 +293,9 @@ def refit(
 
 def gaussian_cut(rate: float) -> tuple[float, float]:
     """Cut beyond which Gaussian entries lie at this rate, and the variance of the others."""
-    cut = float(stats.norm.isf(rate / 2))
-    return cut, float(1 - 2 * cut * stats.norm.pdf(cut) / (1 - rate))
+    cut = -float(special.ndtri(rate / 2))
+    density = np.exp(-(cut**2) / 2) / np.sqrt(2 * np.pi)
+    return cut, float(1 - 2 * cut * density / (1 - rate))
 
 
 def hard_threshold(ratio: float) -> float:
@@ -274,31 +308,56 @@ def hard_threshold(ratio: float) -> float:
     return float(np.sqrt(2 * (ratio + 1) + 8 * ratio / bulk))
 
 
+def _rooms(right: Array) -> Array:
+    """Share of each column's noise that a fit with these directions leaves in the residuals."""
+    # The span of the rows of ``right``, which are nearly orthonormal.
+    whole = np.linalg.solve(right @ right.T, right)
+    return 1 - np.minimum(np.einsum("ij,ij->j", right, whole), MOST_LEVERAGE)
+
+
 def _clean_products(
-    X: Array, mean: Array, noise: Array, left: Array, right: Array, cut: float, tiles: list[slice]
-) -> tuple[Array, Array, Array, Array, Array]:
+    X: Array,
+    mean: Array,
+    noise: Array,
+    left: Array,
+    right: Array,
+    rooms: Array,
+    cut: float,
+    tiles: list[slice],
+) -> tuple[Array, Array, Array]:
     """Products of rows whose wrong and missing entries are replaced by the low-rank part.
 
     Returns the products with the directions, and sums over rows: of the rows times their
-    products, of the rows, and for each column of the squared residuals of the entries that are
-    not replaced, and of their number.
+    products, and those of `clean_tile`.
     """
-    shape = right.shape
-    room = 1 - np.minimum(np.sum(np.linalg.qr(right.T)[0] ** 2, axis=1), MOST_LEVERAGE)
-    sums, (totals, squares, counts) = np.zeros(shape), np.zeros((3, shape[1]))
-    images = [np.zeros((0, shape[0]))]
+    images, products = [np.zeros((0, len(right)))], np.zeros(right.shape)
+    sums = np.zeros((3, right.shape[1]))
     for place in tiles:
         low = left[place] @ right
-        errors = (X[place] - mean) / noise - low
-        sizes = errors**2 / room
-        used = sizes <= cut**2
-        squares += np.sum(sizes, axis=0, where=used)
-        counts += np.count_nonzero(used, axis=0)
-        np.add(low, errors, out=low, where=used)
-        totals += low.sum(axis=0)
+        compiled(clean_tile)(X[place], mean, 1 / noise, low, cut**2 * rooms, sums)
         images.append(low @ right.T)
-        sums += images[-1].T @ low
-    return np.concatenate(images), sums, totals, squares, counts
+        products += images[-1].T @ low
+    sums[1] /= rooms
+    return np.concatenate(images), products, sums
+
+
+def clean_tile(X: Array, mean: Array, scale: Array, low: Array, most: Array, sums: Array) -> None:
+    """Kernel: replace the rows of a low-rank part by those of the data, but for wrong entries.
+
+    An entry is wrong if its squared residual is larger than ``most``. To the rows of ``sums`` are
+    added: the rows of the result, the squared residuals of the entries that are not wrong, and
+    their number.
+    """
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            error = (X[i, j] - mean[j]) * scale[j] - low[i, j]
+            square = error * error
+            # Not true for missing entries.
+            if square <= most[j]:
+                low[i, j] += error
+                sums[1, j] += square
+                sums[2, j] += 1.0
+            sums[0, j] += low[i, j]
 
 
 def _principal(images: Array, sums: Array) -> tuple[Array, Array, Array]:
@@ -311,7 +370,14 @@ def _principal(images: Array, sums: Array) -> tuple[Array, Array, Array]:
     found, vectors = np.linalg.eigh(gram * scale[:, None] * scale)
     genuine = found > 1e-13 * len(found)
     root = scale[:, None] * vectors[:, genuine] / np.sqrt(found[genuine])
-    turn, values, right = np.linalg.svd(root.T @ sums, full_matrices=False)
+    projected = root.T @ sums
+    squares, turn = np.linalg.eigh(projected @ projected.T)
+    if squares.min(initial=np.inf) > 1e-8 * squares.max(initial=0.0):
+        values, turn = np.sqrt(squares[::-1]), turn[:, ::-1]
+        right = (turn.T @ projected) / values[:, None]
+    else:
+        # Squares would lose the digits of the smallest.
+        turn, values, right = np.linalg.svd(projected, full_matrices=False)
     return images @ (root @ (turn * values)), right, values
 
 
@@ -328,5 +394,4 @@ def _moderated(noise: Array, n_entries: float) -> Array:
 
 def _medians(sizes: Array) -> Array:
     """Median of each column; zero for a column without entries."""
-    empty = np.isnan(sizes).all(axis=0)
-    return np.asarray(np.nanmedian(np.where(empty, 0.0, sizes), axis=0))
+    return np.nan_to_num(column_percentiles(sizes, [50])[0])

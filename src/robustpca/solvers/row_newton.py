@@ -14,9 +14,9 @@ import numpy as np
 
 from robustpca.engine.linalg import Array
 
-# How far the threshold of a smoothed loss is lowered once no state changes, and how far if too
-# many change then.
-JUMP, STEP = 1e-4, 0.2
+# How far the threshold of a smoothed loss is lowered once no state changes, the share of the states
+# that may change then, and how far it is lowered at least if more do.
+JUMP, FEW, STEP = 1e-4, 0.1, 0.2
 
 
 def newton_rows(
@@ -164,9 +164,20 @@ def newton_rows(
             last_t = t <= (1.01 * least if smoothed else least)
             done = last_t and (changed == 0.0 or moved <= (1e-13 * size) ** 2)
             m, share = 0, 1.0
-            if following and changed > 0.1 * small and t < STEP * settled:
-                # Too far: follow the line of minima for a shorter distance.
-                t = max(least, STEP * settled)
+            if following and changed > FEW * small and t < STEP * settled:
+                # Too far: follow the line of minima to where few states change.
+                left, right = t, STEP * settled
+                while right > 2.0 * left:
+                    middle, n_left = (left * right) ** 0.5, 0.0
+                    share = (settled - middle) / (settled - t)
+                    for j in range(d):
+                        size = abs(e[j] + share * (fresh[j] - e[j]))
+                        n_left += 1.0 if state[j] == 0.0 and size > middle else 0.0
+                    if n_left > FEW * small:
+                        left = middle
+                    else:
+                        right = middle
+                t = right
                 continue
             if changed > 0.0 and not following and not done and not (cold and iteration == 1):
                 begin, end = 0.0, 0.0

@@ -200,10 +200,17 @@ def _block(
             low_rank = alternating_projections(block, short, tol=1e-10, max_iter=200).low_rank
             break
         loss, noise, start = pursuit_loss(block, noise="auto")
+        if noise <= 1e-4 * float(np.nanstd(block)):  # more than so few entries can tell
+            loss, noise, start = pursuit_loss(block, noise=0.0)
         low_rank = split(
             block, loss, tol=1e-6, max_iter=1000, start=start, multipliers=False
         ).low_rank
-        count = int(np.count_nonzero(low_rank.values > 1e-3 * low_rank.values[:1].max(initial=0)))
+        # The noise is known roughly: what is hardly beyond it may be noise.
+        least = max(1e-3 * low_rank.values.max(initial=0), 0.2 * loss.threshold / loss.weight)
+        count = int(np.count_nonzero(low_rank.values > least))
+        if count == 0:  # nothing that the convex problem does not take for errors
+            rank = 1
+            continue
         low_rank = LowRank(
             low_rank.left[:, :count], low_rank.right[:count], low_rank.values[:count]
         )
@@ -213,7 +220,9 @@ def _block(
         side *= 2
     level = _deviation(block - low_rank.dense())
     exact = level <= tol * _size(low_rank)
-    space = low_rank.left / np.where(low_rank.values > 0, low_rank.values, 1.0)
+    # Of a block of a lower rank than asked for, the other directions are rounding error.
+    genuine = low_rank.values > 1e-10 * low_rank.values.max(initial=0.0)
+    space = low_rank.left[:, genuine] / low_rank.values[genuine]
     return rows, columns, space, 0.0 if exact else max(level, noise)
 
 
@@ -261,6 +270,8 @@ def _last_is_spare(data: Array, right: Array, noise: float, last: float, least: 
     Without it, its size ``last`` is noise.
     """
     given, asked = slice(0, None, 2), slice(1, None, 2)
+    if len(right) > right[:, given].shape[1]:  # too few to tell
+        return False
     errors = []
     for k, level in ((len(right), noise), (len(right) - 1, np.hypot(noise, last))):
         codes = _regress(data[:, given], right[:k, given], level)

@@ -15,8 +15,11 @@ from typing import Any
 import numpy as np
 
 from robustpca.engine.linalg import Array
+from robustpca.engine.scratch import each, empty_beside, let_go
+from robustpca.engine.svt import row_tiles
 from robustpca.parts.entry_losses import EntryLoss
 from robustpca.parts.graphs import locality_order
+from robustpca.parts.units import column_moments
 from robustpca.solvers.graph_descent import fista
 from robustpca.solvers.splitting import GraphSmoothness, split
 
@@ -91,26 +94,31 @@ class Probes:
         rows, columns = np.unravel_index(places, X.shape)
         # In an order that goes with the rows: shuffling them must not change the probes.
         direction = np.asarray(rng.normal(size=X.shape[1]), X.dtype)
-        rows = np.argsort(np.nan_to_num(X) @ direction)[rows]
+        tiles = row_tiles(X.shape)
+        along = [np.nan_to_num(X[place]) @ direction for place in each(tiles, X)]
+        rows = np.argsort(np.concatenate(along))[rows]
         there = ~np.isnan(X[rows, columns])
         rows, columns = rows[there], columns[there]
         half = (len(rows) + 1) // 2
         spoiled = rows[:half], columns[:half]
         others = rows[half:], columns[half:]
-        means = np.asarray(np.nanmean(X, axis=0, dtype=np.float64))
-        squares = np.asarray(np.nanmean(np.square(X - means), axis=0, dtype=np.float64))
-        deviations = np.sqrt(squares)
+        means, deviations = column_moments(X)
         truth = X[spoiled]
         # To the other side of the mean, so that no spoiled value is a usual one.
         side = np.where(truth > means[spoiled[1]], -1.0, 1.0)
-        wrong = X.copy()
+        wrong = empty_beside(X)
+        for place in each(tiles, X, wrong):
+            wrong[place] = X[place]
         wrong[spoiled] += (DISTANCE * side * deviations[spoiled[1]]).astype(X.dtype)
-        return cls(wrong, spoiled, others, truth, X[others], deviations, units)
+        values = X[others]
+        let_go(X, wrong)
+        return cls(wrong, spoiled, others, truth, values, deviations, units)
 
     def outcome(self, fitted: Array) -> Outcome:
         """What a fit of the spoiled data made of the probes."""
         mended = np.abs(fitted[self.spoiled] - self.truth, dtype=np.float64)
         changed = np.abs(fitted[self.others] - self.values, dtype=np.float64)
+        let_go(fitted)
         far = changed > self.deviations[self.others[1]]
         return Outcome(
             np.sort(np.square(mended * self.units[self.spoiled[1]])),

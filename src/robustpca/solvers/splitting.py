@@ -6,28 +6,32 @@ serves both methods, which differ in their schedule of penalties: `Balanced` end
 penalty and reaches the optimum, `Growing` is faster and may stop near it.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from robustpca.engine.checkpoint import followed
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.svt import (
-    TILE_ROWS,
     LowRank,
     SingularThreshold,
     lanes,
     restricted_norm,
+    short_side_norm,
     spectral_norm,
+    tile_rows,
 )
 from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.parts.entry_losses import EntryLoss, HuberNorm, L1Norm
 from robustpca.parts.graphs import eigenvalue_bound
 from robustpca.solvers.anderson import Anderson
+from robustpca.solvers.certificate import completed
+from robustpca.solvers.entry_steps import extract_tile, residual_step
 from robustpca.solvers.penalties import (
     TINY,
     Balanced,
@@ -51,14 +55,15 @@ PATIENCE = 15
 ROUGH_GAP = 1e-5
 # A gap beyond which parts that add up to the data are no answer.
 FAR = 2e-3
-# Lanczos steps for the norm of the multipliers.
-NORM_STEPS = 16
-# Passes between two estimates of the noise, and how many estimates there are at most.
-PASSES_PER_ESTIMATE, MOST_ESTIMATES = 6, 20
+# Lanczos steps for the norm of the multipliers, and the length of a side up to which it is exact.
+NORM_STEPS, SMALL_SIDE = 12, 450
+# Passes between two estimates of the noise, how many estimates there are at most, and the share by
+# which the last one may be wrong.
+PASSES_PER_ESTIMATE, MOST_ESTIMATES, ACCURACY = 4, 20, 0.08
 # Noise of this share of the usual residual is none.
 FAINT = 0.05
-# Residual entries of which the median is taken.
-SAMPLE = 10_000
+# Residual entries of which medians are taken, and rows that these come from at least.
+SAMPLE, SAMPLE_ROWS = 10_000, 30
 # The median absolute value of a Gaussian times this is its standard deviation.
 GAUSSIAN = 1.4826
 # A sparse matrix with a larger share of entries takes more memory than a dense array.
@@ -132,12 +137,15 @@ class Start:
         Row space of the low-rank part.
     vanishing : bool
         Whether the parts already add up to the data, so that only multipliers have to converge.
+    change : float
+        How far the last pass moved, as a share of the data, if the problem is the very same.
     """
 
     matrix: Array
     penalty: float
     directions: Array
     vanishing: bool = False
+    change: float = np.inf
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -261,38 +269,59 @@ def _estimated_noise(
     if largest_entry(X) == 0:
         return 0.0, None
     with ThreadPool() as pool:
-        exploring = Exploring()
-        run = _Run(X, loss_for(0.0), None, exploring, pool)
-        while not exploring.fixed:
-            run.advance()
-        if exploring.vanishing:
-            return 0.0, (run.start() if smoothness is None else None)
-        noise = _median_residual(X, run.low_rank, 0.0)
-        if noise <= FAINT * run.loop.usual_residual(run.low_rank):
+        run = _Run(X, loss_for(0.0), None, Exploring(), pool)
+        with followed(run, given=run.given) as between_passes:
+            while not run.penalties.fixed:
+                between_passes()
+                run.advance()
+
+        def is_faint(noise: float) -> bool:
+            return noise <= FAINT * run.loop.usual_residual(run.low_rank)
+
+        at = _Estimate(_median_residual(X, run.low_rank, 0.0))
+        if run.penalties.vanishing or is_faint(at.noise):
             return 0.0, (run.start() if smoothness is None else None)
         if smoothness is not None:
-            run = _Run(X, loss_for(noise), smoothness, Balanced(), pool)
-        sizes: list[tuple[float, float]] = []
-        for _ in range(MOST_ESTIMATES):
-            run.change_loss(loss_for(noise), anew=smoothness is None and not sizes)
-            for _ in range(PASSES_PER_ESTIMATE if smoothness is None else 40):
-                run.advance()
-            found = _median_residual(X, run.low_rank, noise * norm)
-            sizes.append((np.log(noise), np.log(max(found, TINY) / noise)))
-            if abs(sizes[-1][1]) < 0.02:
-                break
-            noise = float(np.exp(next_root(sizes)))
-            if noise <= FAINT * run.loop.usual_residual(run.low_rank):
-                return 0.0, (run.start() if smoothness is None else None)
-        return noise, run.start()
+            run = _Run(X, loss_for(at.noise), smoothness, Balanced(), pool)
+        with followed(at, run, given=run.given) as between_passes:
+            while not at.found and len(at.sizes) < MOST_ESTIMATES:
+                between_passes()
+                run.change_loss(loss_for(at.noise), anew=smoothness is None and not at.sizes)
+                for _ in range(PASSES_PER_ESTIMATE if smoothness is None else 40):
+                    run.advance()
+                size = _median_residual(X, run.low_rank, at.noise * norm)
+                at.sizes.append((np.log(at.noise), np.log(max(size, TINY) / at.noise)))
+                at.found = abs(at.sizes[-1][1]) < ACCURACY
+                if not at.found:
+                    at.noise = float(np.exp(next_root(at.sizes)))
+                    at.found = at.faint = is_faint(at.noise)
+        if at.faint:
+            return 0.0, (run.start() if smoothness is None else None)
+        return at.noise, run.start()
+
+
+@dataclass
+class _Estimate:
+    """The noise, and logarithms of the levels tried and of the residuals there in their units."""
+
+    noise: float
+    sizes: list[tuple[float, float]] = field(default_factory=list)
+    found: bool = False
+    faint: bool = False
 
 
 def _median_residual(X: Array, low_rank: LowRank, shrinkage: float) -> float:
-    """Deviation of the residual entries in a sample of the rows, the shrinkage undone."""
+    """Deviation of the residual entries in a sample of the rows, the shrinkage undone.
+
+    Where most entries are zero, as the margins of images are, they say nothing about the others.
+    """
     full = 1 + shrinkage / np.maximum(low_rank.values, TINY)
-    chosen = slice(None, None, max(1, X.size // 200_000))
+    chosen = slice(None, None, max(1, min(X.size // (2 * SAMPLE), len(X) // SAMPLE_ROWS)))
     low = (low_rank.left[chosen] * full.astype(X.dtype)) @ low_rank.right
-    return GAUSSIAN * float(np.nanmedian(np.abs(X[chosen] - low)))
+    sizes, zero = np.abs(X[chosen] - low), X[chosen] == 0
+    if 2 * np.count_nonzero(zero) > zero.size:
+        sizes = sizes[~zero]
+    return GAUSSIAN * float(np.nanmedian(sizes)) if sizes.size else 0.0
 
 
 def split(
@@ -344,29 +373,35 @@ def split(
         return Split.zero(X)
     with ThreadPool() as pool:
         run = _Run(X, loss, smoothness, schedule(), pool, start)
-        objective, ended, checked_change = [run.loop.loss_of_data()], False, np.inf
+        at = _Position([run.loop.loss_of_data()])
         exact = run.penalties.exact
-        while True:
-            change, checked = run.change, run.penalties.is_checked(run.iteration)
-            if exact and (checked or change <= tol):
-                gap = run.gap(max(tol, ROUGH_GAP))
-                settled = change <= tol
-                if run.penalties.strict:
-                    settled = settled or (checked and change > 0.5 * checked_change)
-                    checked_change = change if checked else checked_change
-                ended = gap <= tol and settled and run.is_accurate(tol, ROUGH_GAP)
-                if gap <= ROUGH_GAP and not ended:
-                    run.use_double_precision()
-            if ended or run.iteration == max_iter:
-                break
-            objective.append(run.advance())
-            low_rank, change = run.low_rank, run.change
-            callback(Progress(run.iteration, objective[-1], change, rank=low_rank.rank))
-            if not exact:
-                ended = change <= tol and run.is_accurate(tol, run.penalties.single_until)
-        if X.dtype == np.float64:
+        with followed(at, run, given=run.given) as between_passes:
+            while True:
+                between_passes()
+                change = run.change
+                # A result has at least one pass of its own.
+                checked = run.iteration > 0 and run.penalties.is_checked(run.iteration, change, tol)
+                if exact and checked:
+                    gap = run.gap(max(tol, ROUGH_GAP))
+                    settled = change <= tol
+                    if run.penalties.strict:
+                        settled = settled or change > 0.5 * at.checked_change
+                        at.checked_change = change
+                    at.ended = gap <= tol and settled and run.is_accurate(tol, ROUGH_GAP)
+                    if gap <= ROUGH_GAP and not at.ended:
+                        run.use_double_precision()
+                if at.ended or run.iteration == max_iter:
+                    break
+                at.objective.append(run.advance())
+                low_rank, change = run.low_rank, run.change
+                callback(Progress(run.iteration, at.objective[-1], change, rank=low_rank.rank))
+                if not exact:
+                    at.ended = change <= tol and run.is_accurate(tol, run.penalties.single_until)
+            # As large as some copies of the data, and not needed any more.
+            run.loop.anderson = None
+        if X.dtype == np.float64 and not (at.ended and exact):
             run.use_double_precision()
-        certificate = run.loop.certify(run.look(), run.penalty)
+        certificate = run.certify(at.ended and exact)
         dual_matrix = run.loop.A if multipliers else None
         penalty, change, iteration = run.penalty, run.change, run.iteration
         # The rest of the state is not needed any more and as large as the data.
@@ -374,10 +409,10 @@ def split(
     return Split(
         certificate.low_rank.astype(X.dtype),
         compact(certificate.sparse),
-        np.array(objective),
+        np.array(at.objective),
         iteration,
         # Parts that add up to the data may still be far from the optimum.
-        ended and (exact or certificate.gap <= FAR),
+        at.ended and (exact or certificate.gap <= FAR),
         change,
         # A penalty that has grown without bound is a bad start for new rows.
         row_penalty=penalty if exact else usual_penalty(X),
@@ -385,6 +420,15 @@ def split(
         penalty=penalty,
         multipliers=dual_matrix,
     )
+
+
+@dataclass
+class _Position:
+    """What a pass of `split` changes beside its run."""
+
+    objective: list[float]
+    ended: bool = False
+    checked_change: float = np.inf
 
 
 class _Run:
@@ -418,8 +462,16 @@ class _Run:
         self.penalty = max(penalty, self.least)
         loop.set_matrix(data, A.astype(np.float32 if single else np.float64, copy=False))
         self.low_rank, self.is_current = LowRank.zeros(X.shape, loop.dtype), False
-        self.change = self.turn = self.primal = self.best = np.inf
+        self.change = start.change if start is not None else np.inf
+        self.turn = self.primal = self.best = np.inf
         self.since = self.iteration = 0
+        self.proof: tuple[_Certificate, Array] | None = None
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """What no pass changes."""
+        loop = self.loop
+        return self.X, loop.data, loop.loss, loop.smoothness, loop.pool
 
     def look(self) -> LowRank:
         """The low-rank part that belongs to the matrix as it is now."""
@@ -431,7 +483,7 @@ class _Run:
     def advance(self) -> float:
         """One pass; returns the objective."""
         low_rank, loop, penalties = self.look(), self.loop, self.penalties
-        self.iteration += 1
+        self.iteration, self.proof = self.iteration + 1, None
         spread = partial(loop.usual_residual, low_rank)
         penalties.observe(self.penalty, self.change, self.turn, spread)
         moved = partial(low_rank.distance, self.previous)
@@ -464,9 +516,19 @@ class _Run:
 
     def gap(self, at_most: float) -> float:
         """The duality gap if it is no more than ``at_most``, otherwise a lower bound of it."""
-        found = self.loop.gap(self.look(), self.penalty, at_most)
-        self.penalties.note_gap(self.iteration, found)
-        return found
+        plain = self.loop.smoothness is None and self.loop.dtype == np.float64
+        complete = self.penalties.vanishing and plain
+        self.proof = self.loop.gap(self.look(), self.penalty, at_most, complete)
+        gap = self.proof[0].gap
+        self.penalties.note_gap(self.iteration, gap)
+        return gap
+
+    def certify(self, proved: bool) -> "_Certificate":
+        """Both parts and the gap, if not ``proved`` already; the matrix becomes the multipliers."""
+        if not proved or not self.is_current or self.proof is None:
+            return self.loop.certify(self.look(), self.penalty)
+        certificate, self.loop.A = self.proof
+        return certificate
 
     def change_loss(self, loss: EntryLoss, anew: bool) -> None:
         """Continue with another loss, ``anew`` from the low-rank part and the forces on it."""
@@ -480,8 +542,8 @@ class _Run:
 
     def start(self) -> Start:
         """Where another loop may go on."""
-        vanishing = getattr(self.penalties, "vanishing", False)
-        return Start(self.loop.A, self.penalty, self.low_rank.right, vanishing)
+        vanishing = self.penalties.vanishing
+        return Start(self.loop.A, self.penalty, self.low_rank.right, vanishing, self.change)
 
 
 @dataclass(frozen=True)
@@ -504,7 +566,7 @@ class _Splitting:
         self, X: Array, loss: EntryLoss, smoothness: GraphSmoothness | None, pool: ThreadPool
     ) -> None:
         self.X, self.loss, self.smoothness, self.pool = X, loss, smoothness, pool
-        self.lanes = lanes(X.shape[0])
+        self.lanes, self.tile_rows = lanes(X.shape), tile_rows(X.shape[1])
         self.threshold = SingularThreshold(X.shape, pool)
         self.lipschitz = smoothness.lipschitz if smoothness is not None else 0.0
         self.anderson: Anderson | None = None
@@ -526,12 +588,13 @@ class _Splitting:
 
         Entries that are zero, as the margins of images are, say little about the others.
         """
-        data = self.data[self.sample]
+        data, seen, nonzero = self.sampled
         sizes = np.abs(data - low_rank.left[self.sample] @ low_rank.right)
-        if not data.any():
+        if not nonzero.any():
             return 0.0
-        others = float(np.nanmedian(sizes[data != 0]))
-        return GAUSSIAN * np.sqrt(others * max(float(np.nanmedian(sizes)), 0.01 * others))
+        others = float(np.median(sizes[nonzero]))
+        every = others if nonzero.all() else float(np.median(sizes[seen]))
+        return GAUSSIAN * np.sqrt(others * max(every, 0.01 * others))
 
     def loss_of_data(self) -> float:
         """The loss of a low-rank part that is zero."""
@@ -549,6 +612,8 @@ class _Splitting:
     def set_matrix(self, data: Array, A: Array) -> None:
         """Start, or continue in another precision."""
         self.data, self.A, self.dtype = data, A, A.dtype
+        some = data[self.sample]
+        self.sampled = some, np.isfinite(some), np.isfinite(some) & (some != 0)
         self.threshold.multiply(A)
 
     def low_rank(self, penalty: float) -> LowRank:
@@ -575,7 +640,7 @@ class _Splitting:
         """Update ``A``; return primal residual, norm of the multipliers, and the loss."""
         by_row = (decay, *self.loss.dual_map(1 / penalty))
         numbers = (relaxation, self.loss.threshold, self.loss.curvature)
-        settings = [np.full(TILE_ROWS, number, self.dtype) for number in by_row]
+        settings = [np.full(self.tile_rows, number, self.dtype) for number in by_row]
         settings += [self.dtype.type(number) for number in numbers]
         kernel, graph_force = compiled(residual_step), self._graph_force(low_rank)
         anderson = self.anderson if self.accelerated else None
@@ -583,9 +648,9 @@ class _Splitting:
         self.threshold.start_pass(self.dtype)
 
         def work(lane: int) -> tuple[Array, Array]:
-            total, sums = np.zeros(3), np.zeros((TILE_ROWS, 3))
+            total, sums = np.zeros(3), np.zeros((self.tile_rows, 3))
             products = np.zeros((2, n_products))
-            buffer = np.empty((TILE_ROWS, self.X.shape[1]), self.dtype)
+            buffer = np.empty((self.tile_rows, self.X.shape[1]), self.dtype)
             for place in self.lanes[lane]:
                 tile = self.A[place]
                 before = tile.copy() if anderson is not None else None
@@ -624,29 +689,56 @@ class _Splitting:
         self.pool.map(work, range(len(self.lanes)))
         anderson.moved()
 
-    def gap(self, low_rank: LowRank, penalty: float, at_most: float) -> float:
-        """The duality gap if it is no more than ``at_most``, otherwise a lower bound of it."""
+    def gap(
+        self, low_rank: LowRank, penalty: float, at_most: float, complete: bool
+    ) -> tuple[_Certificate, Array]:
+        """Both parts and the duality gap, or a lower bound of it that is above ``at_most``.
+
+        With ``complete``, multipliers are first made to agree with both parts. The second result
+        are the multipliers that prove the gap.
+        """
         dual = np.empty(self.X.shape, self.dtype)
-        _, *sums = self._extract(low_rank, penalty, dual)
-        found = self._gap(low_rank, 1.0, *sums)
-        if found <= at_most:
-            found = self._gap(low_rank, self._norm(dual, low_rank), *sums)
-        return found
+        sparse_part, inner, squares, value = self.extract(low_rank, penalty, dual)
+        if complete:
+            completed(dual, self.data, low_rank, self.loss.weight, self.pool)
+            inner = sum(
+                float(np.nansum(self.data[place] * dual[place]))
+                for lane in self.lanes
+                for place in lane
+            )
+        found = self._gap(low_rank, 1.0, inner, squares, value)
+        # The norm costs as much as some passes; a part of it may be enough to see that the gap
+        # is too large.
+        for norm in self._norms(dual, low_rank):
+            if found > at_most:
+                break
+            found = max(found, self._gap(low_rank, norm, inner, squares, value))
+        return _Certificate(low_rank, sparse_part, found), dual
 
     def certify(self, low_rank: LowRank, penalty: float) -> _Certificate:
         """Both parts and the duality gap; afterwards ``A`` holds the multipliers."""
-        sparse_part, *sums = self._extract(low_rank, penalty, self.A)
-        norm = self._norm(self.A, low_rank)
+        sparse_part, *sums = self.extract(low_rank, penalty, self.A)
+        norm = max(self._norms(self.A, low_rank))
         return _Certificate(low_rank, sparse_part, self._gap(low_rank, norm, *sums))
 
-    def _norm(self, dual: Array, low_rank: LowRank) -> float:
-        """Spectral norm of the multipliers.
+    def _norms(self, dual: Array, low_rank: LowRank) -> Iterator[float]:
+        """Lower bounds of the spectral norm of the multipliers; the largest is accurate.
 
         All singular values that belong to the low-rank part are close to one, and no vector
-        iteration can tell which of them is the largest: its row space is taken as a whole.
+        iteration can tell which of them is the largest: its row space is taken as a whole, with
+        directions that are about to enter it. Others are left to Lanczos steps, which may miss
+        some digits where singular values lie close together, unless a side is short.
         """
-        inside = restricted_norm(dual, low_rank.right.astype(dual.dtype, copy=False), self.pool)
-        return max(inside, spectral_norm(dual, self.pool, NORM_STEPS))
+        block = self.threshold.block
+        if block is None:
+            yield short_side_norm(dual, self.pool)
+            return
+        near = low_rank.right if len(block) < low_rank.rank else block
+        yield restricted_norm(dual, near.astype(dual.dtype, copy=False), self.pool)
+        if self.threshold.short <= SMALL_SIDE:
+            yield short_side_norm(dual, self.pool)
+        else:
+            yield spectral_norm(dual, self.pool, NORM_STEPS)
 
     def _gap(
         self, low_rank: LowRank, norm: float, inner: float, squares: float, value: float
@@ -661,7 +753,7 @@ class _Splitting:
         total = cost + self.loss.weight * value
         return max(total - bound, 0.0) / max(abs(total), TINY)
 
-    def _extract(
+    def extract(
         self, low_rank: LowRank, penalty: float, out: Array
     ) -> tuple[Any, float, float, float]:
         """Sparse part and the sums of `extract_tile`; the multipliers are written to ``out``."""
@@ -669,7 +761,7 @@ class _Splitting:
         numbers = (slope, bound, self.loss.threshold, self.loss.curvature, penalty)
         settings = [self.dtype.type(number) for number in numbers]
         kernel, graph_force = compiled(extract_tile), self._graph_force(low_rank)
-        size = TILE_ROWS * self.X.shape[1]
+        size = self.tile_rows * self.X.shape[1]
 
         def work(lane: int) -> tuple[list[Array], list[Array], Array, Array]:
             columns, entries = np.empty(size, np.int32), np.empty(size, self.dtype)
@@ -698,94 +790,6 @@ class _Splitting:
         starts = np.concatenate([[0], np.cumsum(np.concatenate([part[2] for part in parts]))])
         sparse_part = sparse.csr_array((entries, columns, starts), shape=self.X.shape)
         return sparse_part, *np.sum([part[3] for part in parts], axis=0).tolist()
-
-
-def residual_step(
-    X: Array,
-    A: Array,
-    L: Array,
-    decay: Array,
-    slope: Array,
-    bound: Array,
-    relaxation: float,
-    threshold: float,
-    curvature: float,
-    sums: Array,
-) -> None:
-    """Kernel: the step of the residual part and of its multipliers, on a tile.
-
-    ``A - L`` are the scaled multipliers; ``decay``, ``slope`` and ``bound`` hold a number for
-    each row. Each row of ``sums`` gets the squared norms of the primal residual and of the new
-    multipliers, and the loss of ``X - L``.
-    """
-    zero = relaxation - relaxation  # of the same precision as the rest
-    for i in range(X.shape[0]):
-        primal = dual = value = zero
-        shrunk, rise, most = decay[i], slope[i], bound[i]
-        for j in range(X.shape[1]):
-            low = L[i, j]
-            old = (A[i, j] - low) * shrunk
-            error = X[i, j] - low
-            new = min(max(rise * (error + old), -most), most)
-            size = abs(error)
-            flat = min(size, threshold)
-            cost = size - flat + curvature * flat * flat
-            if error != error:  # a missing entry: no force, no cost
-                new = zero
-                cost = zero
-            step = new - old
-            A[i, j] = low + old + relaxation * step
-            primal += step * step
-            dual += new * new
-            value += cost
-        sums[i, 0] = primal
-        sums[i, 1] = dual
-        sums[i, 2] = value
-
-
-def extract_tile(
-    X: Array,
-    A: Array,
-    L: Array,
-    slope: float,
-    bound: float,
-    threshold: float,
-    curvature: float,
-    penalty: float,
-    counts: Array,
-    columns: Array,
-    entries: Array,
-) -> tuple[int, float, float, float]:
-    """Kernel: turn a tile of ``A`` into multipliers and list the sparse entries of its rows.
-
-    Returns the number of entries, the inner product of data and multipliers, the squared norm
-    of the multipliers, and the loss of ``X - L``.
-    """
-    zero = slope - slope
-    found, inner, squares, value = 0, 0.0, 0.0, 0.0
-    for i in range(X.shape[0]):
-        first = found
-        for j in range(X.shape[1]):
-            error = X[i, j] - L[i, j]
-            if error != error:
-                A[i, j] = zero
-                continue
-            push = error + (A[i, j] - L[i, j])
-            force = min(max(slope * push, -bound), bound)
-            flat = min(abs(error), threshold)
-            value += abs(error) - flat + curvature * flat * flat
-            rest = push - force
-            rest -= min(max(rest, -threshold), threshold)
-            dual = penalty * force
-            A[i, j] = dual
-            inner += X[i, j] * dual
-            squares += dual * dual
-            if rest != zero:
-                columns[found] = j
-                entries[found] = rest
-                found += 1
-        counts[i] = found - first
-    return found, inner, squares, value
 
 
 def compact(A: Any) -> Any:

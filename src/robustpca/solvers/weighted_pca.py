@@ -1,6 +1,8 @@
 """Weighted PCA in a view that is expanded: the model that the reweighting loop mostly fits."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -22,17 +24,52 @@ from robustpca.engine.view import View
 VIEW_BYTES = 1 << 30
 # Up to this many features the second moments of the features themselves may be formed.
 GRAM_FEATURES = 4096
-# Directions that the first view has beyond the components asked for.
-OVERSAMPLING = 10
+# Directions that a view has beyond the components asked for; so many where it is mostly found
+# anew, which lasts longer in a wider one.
+OVERSAMPLING, WIDER = 10, 25
 # The first view is expanded until its sum of squares is this near to that of the data.
 START_TOL = 1e-3
+# Random sums of the components by which the gain of an expansion is estimated.
+N_SUMS = 8
 # What a first expansion can gain is brought to about this share of itself by the later ones.
 FIRST_GAIN = 1e-5
+# Each of them does so where the variances behind the view are known, and leaves out directions
+# that hold this share of the gain.
+CORRECTED_GAIN, NEGLECTED = 0.05, 0.03
+# Least differences of variances that are divided by: as a share of the largest variance, and of
+# the larger one of the two if both are known.
+TINY_GAP, LEAST_GAP = 1e-9, 0.1
 # An expansion costs about as much as this many products of the data with the components.
 EXPANSION = 3.5
-# Variances that fall by this factor behind the components are a gap.
-GAP = 0.05
+# Second moments are worth so many expansions to a view behind which variances are known.
+EXACT = 1.5
 TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class Complement:
+    """What second moments, of some weights, tell about the directions behind a view.
+
+    ``values`` are the sums of squares along the leading ones, ``axes`` (columns), and ``total`` is
+    that of all of them.
+    """
+
+    values: Array
+    axes: Array
+    total: float
+
+    def corrections(self, images: Array, levels: Array, outside: float) -> Array:
+        """What a view lacks of the eigenvectors, given their images outside of it.
+
+        By perturbation theory, images are divided by the differences of the eigenvalues, which are
+        ``levels`` inside and known from these moments behind the view. Weights have changed since
+        then: the latter are brought to the present sum of squares ``outside``.
+        """
+        values = self.values * (outside / max(self.total, TINY))
+        gaps = np.maximum(levels - values[:, None], LEAST_GAP * levels)
+        along = self.axes.T @ images
+        # Directions that are not among the axes hardly vary.
+        return np.asarray((images - self.axes @ along) / levels + self.axes @ (along / gaps))
 
 
 class WeightedPCA:
@@ -81,11 +118,17 @@ class WeightedPCA:
         self.compacted = compacted is not self.source
         if self.compacted and not self.fixed:
             compacted = compacted.median_centred()
-        self.view = View(compacted)
+        self.view, self.weights = View(compacted), np.empty(0)
+        # The view in which the last fit was, until it is expanded.
+        self.fitted: View | None = None
+        self.known: tuple[Any, int, Array] = None, 0, np.empty(0)
         self.values, self.axes = np.empty(0), np.empty((0, 0))
         self.total, self.lost, self.floor = 0.0, 0.0, 0.0
         self.power, self.expanded, self.edge = False, False, n_components
-        self.exact = False
+        self.exact, self.rough, self.spectrum = False, rows.dtype == np.float64, np.empty(0)
+        self.complement: Complement | None = None
+        # What the last expansion was to gain.
+        self.promised = np.inf
         enough = self._initialise(full, rough)
         uniform = np.ones(rows.shape[0])
         self.fit(uniform)
@@ -95,9 +138,15 @@ class WeightedPCA:
         self.power = power
 
     @property
+    def given(self) -> tuple[Any, ...]:
+        """The data, and what passes read instead of them."""
+        return self.source, self.view.rows
+
+    @property
     def width(self) -> int:
         """Directions of a view in which passes are cheap and few expansions are needed."""
-        return min(self.n_components + max(25, self.n_components), *self.source.shape)
+        beyond = WIDER if self._moments_are_cheap() else OVERSAMPLING
+        return min(self.n_components + beyond, *self.source.shape)
 
     def refine(self, weights: Array) -> None:
         """Expand the view until the fit with these weights is as good as on the full data."""
@@ -120,22 +169,22 @@ class WeightedPCA:
         if full or n <= few:
             self.view.expand(orthonormal(finite(rows.adjoint(np.eye(n)))))
             return True
-        sketch = n * d * (2 * width + 3 * EXPANSION * n_components)
+        sketch = 2 * n * d * width + 3 * self._expansion_cost()
         if rows.is_dense and d <= GRAM_FEATURES and self._moments_cost() <= sketch:
             # So few features that their second moments cost no more than a sketch.
-            total, gram = rows.sum("weighted_gram")
-            gram = finite(gram) - np.outer(total, total) / n
-            axes = self._leading_axes(gram)[1]
-            self.view.expand(orthonormal(np.column_stack([axes, total])))
+            shift, axes = self._moments(np.ones(n))
+            self.view.rebase(rows.center + shift, axes)
             return True
         self.view.expand(orthonormal(finite(rows.sum(_sketch, width, along=(np.arange(n),)))))
         return rough
 
     def fit(self, weights: Array) -> None:
         """Weighted mean and leading weighted principal axes inside the view."""
+        if weights is self.weights and self.fitted is self.view and not self.power:
+            return
         total, gram = self.view.coordinates.sum("weighted_gram", along=(weights,))
         gram, size = finite(gram), float(np.trace(gram))
-        self.weights, self.weight = weights, float(weights.sum())
+        self.weights, self.weight, self.fitted = weights, float(weights.sum()), self.view
         if not self.fixed:
             shift = total / self.weight
             gram -= self.weight * np.outer(shift, shift)
@@ -182,16 +231,22 @@ class WeightedPCA:
 
     def residuals(self) -> Array:
         """Squared distance of every row to the subspace; rounding error counts as zero."""
-        tail = self.axes[:, self.n_components :]
-        residuals = self.view.outside + self.view.coordinates.map(_tail_norms, tail)
-        return np.where(residuals > self.floor**2, residuals, 0.0)
+        # Axes are never changed in place: the same ones have the same residuals.
+        axes, n_components, known = self.known
+        if axes is not self.axes or n_components != self.n_components:
+            tail = self.axes[:, self.n_components :]
+            residuals = self.view.outside + self.view.coordinates.map(_tail_norms, tail)
+            known = np.where(residuals > self.floor**2, residuals, 0.0)
+            self.known = self.axes, self.n_components, known
+        return known
 
     def expand(self, weights: Array, enough: float) -> bool:
         """Add to the basis what the weighted covariance makes of the components.
 
         The gain from it is estimated first, from how far the components are from being
         eigenvectors and from the part of the weighted mean that is not in the span. Nothing is
-        added, and false returned, if it is at most ``enough``.
+        added, and false returned, if it is at most ``enough``. Where expansions gain little each,
+        the leading axes of all second moments take the place of the basis.
         """
         view, c = self.view, self.n_components
         width, largest = view.codes.shape[1], min(view.rows.shape)
@@ -199,43 +254,112 @@ class WeightedPCA:
             return False
         # Residuals at rounding level are as good as none.
         enough = max(enough, self.floor**2 * float(weights.sum()))
-        if not self.expanded and self._moments_pay(1 / FIRST_GAIN):
+        moments_pay, likely = self._moments_pay(1 / FIRST_GAIN), self._gain_is_likely(enough)
+        if moments_pay and likely:
             return self._rebase(weights, enough)
-        scores = view.coordinates.map("project", self.axes[:, :c])
-        scores *= weights[:, None].astype(scores.dtype)
-        images = view.rows.adjoint(np.column_stack([scores, weights]))
-        images -= view.projection(images)
-        squares = np.einsum("ij,ij->j", images, images)
-        gaps = self.values[:c] - (self.values[self.edge] if len(self.values) > c else 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            gains = np.append(squares[:c] / gaps, 0.0 if self.fixed else squares[c] / weights.sum())
-        gains[squares == 0] = 0.0
-        if gains.sum() <= enough:
+        if moments_pay or (self.complement and not likely and c > 2 * N_SUMS):
+            gain = self._estimated_gain(weights)
+            if gain <= enough:
+                return False
+            if self._moments_pay(gain / enough):
+                return self._rebase(weights, enough)
+        directions, gains = self._missing(self._images(weights, np.eye(c)), self._levels())
+        self.promised = float(gains.sum())
+        if self.promised <= enough:
             return False
-        if self._moments_pay(gains.sum() / enough):
-            return self._rebase(weights, enough)
         self.expanded, self.exact, self.edge = True, False, c
-        useful = np.argsort(-gains)[: largest - width]
-        useful = np.sort(useful[gains[useful] > 0.1 * enough / len(gains)])
-        if width + len(useful) > 2 * (c + OVERSAMPLING):
+        neglected = max(0.1 * enough, NEGLECTED * self.promised if self.complement else 0.0)
+        useful = _main_directions(directions, gains, neglected)[:, : largest - width]
+        if width + useful.shape[1] > 2 * (c + OVERSAMPLING):
             leading = slice(c + OVERSAMPLING)
             view.restrict(self.axes[:, leading])
             self.values = self.values[leading]
             self.axes = np.eye(len(self.values))
-        added = orthonormal(images[:, useful], against=view.basis)
+        added = orthonormal(useful, against=view.basis)
         view.expand(added)
+        self.fitted = None
         self.axes = linalg.block_diag(self.axes, np.eye(added.shape[1]))
         self.values = np.append(self.values, np.zeros(added.shape[1]))
         return True
+
+    def _gain_is_likely(self, enough: float) -> bool:
+        """Whether there surely is so much to gain that an estimate of it is not needed."""
+        if not self.expanded:
+            return enough < START_TOL * self.lost
+        return self.complement is not None and CORRECTED_GAIN * self.promised > 4 * enough
+
+    def _estimated_gain(self, weights: Array) -> float:
+        """The gain from all components, or somewhat more, by a few random sums of them."""
+        c, levels = self.n_components, self._levels()
+        # Gaps grow at least by this factor from the last component to another one.
+        factors = levels[-1] / levels
+        signs = np.random.default_rng(c).choice([-1.0, 1.0], size=(c, N_SUMS))
+        images = self._images(weights, signs * np.sqrt(factors / N_SUMS)[:, None])
+        return float(self._missing(images, np.full(N_SUMS, levels[-1]))[1].sum())
+
+    def _levels(self) -> Array:
+        """Sums of squares along the components, above those of the directions behind the view.
+
+        Where nothing is known about the latter, the edge of the view stands for all of them.
+        """
+        values, c = self.values, self.n_components
+        if self.complement is None and len(values) > c:
+            values = values - values[self.edge]
+        return np.maximum(values[:c], TINY_GAP * float(self.values[0]) + TINY)
+
+    def _missing(self, images: Array, levels: Array) -> tuple[Array, Array]:
+        """What the view lacks of components and centre, and what that could lower the sum by.
+
+        The images are those of components, or sums of them, at these levels; the last one is that
+        of the centre.
+        """
+        missing = images.astype(np.float64)
+        if self.complement is None:
+            missing[:, :-1] /= levels
+        else:
+            outside = float(self.weights @ self.view.outside)
+            missing[:, :-1] = self.complement.corrections(missing[:, :-1], levels, outside)
+        return missing, np.maximum(np.einsum("ij,ij->j", missing, images), 0.0)
+
+    def _images(self, weights: Array, mixture: Array) -> Array:
+        """Images of sums of the components under the weighted covariance, outside of the view.
+
+        The last column is that of the mean, over the root of the sum of the weights.
+        """
+        view, axes = self.view, self.axes[:, : self.n_components]
+        scores = view.coordinates.map("project", axes @ mixture)
+        scores *= weights[:, None].astype(scores.dtype)
+        images = view.rows.adjoint(np.column_stack([scores, weights]))
+        images -= view.projection(images)
+        images[:, -1] *= 0.0 if self.fixed else weights.sum() ** -0.5
+        return np.asarray(images)
 
     def _moments_cost(self) -> float:
         """Cost of second moments and of a view of their leading axes.
 
         The unit is one multiplication in a product with few columns; those of a sum of squares
-        take half of it.
+        take half of it, or a third if single precision does.
         """
         n, d = self.view.rows.shape
-        return float(n * d * (0.5 * d + self.width) + 2.5 * d**3)
+        width = self.n_components + OVERSAMPLING
+        return float(n * d * ((0.35 if self.rough else 0.5) * d + width) + 2.0 * d**3)
+
+    def _expansion_cost(self) -> float:
+        """Cost of one expansion by as many directions as components, and of two more passes."""
+        n, d = self.view.rows.shape
+        c, width = self.n_components, self.n_components + OVERSAMPLING
+        one_pass = n * width * (0.5 * width + width - c) + 20.0 * width**3
+        return float(EXPANSION * n * d * c + 4 * d * (width + c) * c + 2 * one_pass)
+
+    def _corrected_cost(self) -> float:
+        """Cost of an expansion by the main directions, and of two passes that are wider by them."""
+        n, d = self.view.rows.shape
+        c, width = self.n_components, self.n_components + OVERSAMPLING
+        return float(1.7 * n * d * c + 4 * d * d * c + 2 * n * ((width + c / 2) ** 2 - width**2))
+
+    def _moments_are_cheap(self) -> bool:
+        """Whether second moments cost little more than an expansion that corrects the view."""
+        return self._moments_cost() < EXACT * self._corrected_cost()
 
     def _moments_pay(self, reduction: float) -> bool:
         """Whether second moments of all features cost less than the expansions still needed.
@@ -243,51 +367,88 @@ class WeightedPCA:
         These are to make what there is to gain smaller by the factor ``reduction``. Each does so
         by about the square of the ratio of the variances at the edge of a wide view and along
         the last component: one or two do where the spectrum has a gap, and many are needed where
-        it has none.
+        it has none. If the variances behind the view are known, one or two do as well.
         """
         rows, c = self.view.rows, self.n_components
-        n, d = rows.shape
-        if d > GRAM_FEATURES or not rows.is_dense or len(self.values) <= c:
+        if self.complement is not None:
+            return self._moments_are_cheap()
+        values = self.values if len(self.values) > c else self.spectrum
+        if rows.shape[1] > GRAM_FEATURES or not rows.is_dense or len(values) <= c:
             return False
-        ratio = min(float(self.values[-1]) / max(float(self.values[c - 1]), TINY), 0.99)
+        ratio = min(float(values[-1]) / max(float(values[c - 1]), TINY), 0.99)
         n_steps = max(1.0, np.log(reduction) / (-2 * np.log(max(ratio, TINY))))
-        return self._moments_cost() < n_steps * EXPANSION * n * d * c
+        return self._moments_cost() < n_steps * self._expansion_cost()
 
     def _rebase(self, weights: Array, enough: float) -> bool:
         """Take the leading eigenvectors of the weighted second moments as basis, if that gains."""
-        rows = self.view.rows
-        d = rows.shape[1]
-        total, gram = rows.sum("weighted_gram", along=(weights,))
-        gram, shift = finite(gram), np.zeros(d)
-        if not self.fixed:
-            shift = total / weights.sum()
-            gram -= weights.sum() * np.outer(shift, shift)
-        values, axes = self._leading_axes(gram)
-        least = float(np.trace(gram)) - float(values[: self.n_components].sum())
-        if weights @ self.residuals() - least <= enough:
+        before, lost = dict(self.__dict__), float(weights @ self.residuals())
+        shift, axes = self._moments(weights)
+        self.view = View(self.view.rows)
+        self.view.rebase(self.view.rows.center + shift, axes)
+        self.axes = np.eye(axes.shape[1])
+        self.fit(weights)
+        if self.lost > lost:
+            self.__dict__.update(before)
             return False
-        self.view.rebase(rows.center + shift, axes)
-        self.values, self.axes = values, np.eye(len(values))
         # These are the leading directions: what lies outside varies less than all of them.
         self.expanded, self.exact, self.edge = True, True, -1
-        return True
+        self.promised = lost - self.lost
+        return self.promised > enough
+
+    def _moments(self, weights: Array) -> tuple[Array, Array]:
+        """Weighted mean, from the centre of the rows, and leading axes of second moments.
+
+        Axes need few digits if they only span a view, so single precision does wherever it tells
+        the leading variances from the others.
+        """
+        rows, c, largest = self.view.rows, self.n_components, float(weights.max())
+        while True:
+            kind = "rough_gram" if self.rough else "weighted_gram"
+            total, gram = rows.sum(kind, along=(weights / largest,))
+            gram = gram if self.rough else finite(gram)
+            weight = float(weights.sum()) / largest
+            shift = np.zeros(len(total)) if self.fixed else total / weight
+            gram -= weight * np.outer(shift, shift)
+            if not self.rough:
+                values, axes = self._leading_axes(gram)
+                break
+            if np.isfinite(gram).all():
+                values, axes = self._leading_axes(gram.astype(np.float32))
+                size, gap = float(np.trace(gram)), float(values[c - 1] - values[-1])
+                lost = size - float(values[:c].sum())
+                error = 2.0**-23 * size / np.sqrt(len(gram))
+                if size > 1e-20 and lost > 1e-3 * size and c * error**2 <= 1e-8 * lost * gap:
+                    axes = orthonormal(axes.astype(np.float64))
+                    if not self.fixed:
+                        # The centre needs all digits: only its part in the view is fitted.
+                        shift = rows.adjoint(weights[:, None])[:, 0] / weights.sum()
+                    break
+            self.rough = False
+        self.spectrum = values
+        return shift, axes
 
     def _leading_axes(self, gram: Array) -> tuple[Array, Array]:
-        """Leading axes of second moments: fewer where the spectrum has a gap."""
-        d, c = len(gram), self.n_components
-        if d <= 8 * self.width:
+        """Leading axes of second moments for a view, and what is known of those behind it."""
+        d, width = len(gram), self.width
+        # Beside the moments of many rows, all axes of them cost little.
+        if d <= max(8 * width, self.source.shape[0] // 8):
             values, axes = principal_axes(gram)
         else:
-            leading = (d - self.width, d - 1)
+            leading = (d - 2 * width, d - 1)
             values, axes = linalg.eigh(gram, subset_by_index=leading, check_finite=False)
             values, axes = values[::-1], axes[:, ::-1]
-        narrow = min(c + OVERSAMPLING, len(values) - 1)
-        width = narrow if values[narrow] < GAP * values[c - 1] else self.width
+        behind = float(np.trace(gram)) - float(values[:width].sum())
+        self.complement = Complement(values[width:], axes[:, width:].astype(np.float64), behind)
         return values[:width], axes[:, :width]
 
     def coordinates(self) -> tuple[Rows, Array]:
         """Coordinates of the rows in the view, and their squared distances from its span."""
         return self.view.coordinates, self.view.outside
+
+    def seen(self) -> tuple[Rows, Array, Array, Array]:
+        """Coordinates of the rows, centre and components in these, and what is outside of them."""
+        coordinates, outside = self.coordinates()
+        return coordinates, coordinates.center, self.axes[:, : self.n_components].T, outside
 
     def variances(self) -> tuple[Array, float]:
         """Weighted variance along each principal axis, and in all."""
@@ -313,6 +474,15 @@ class WeightedPCA:
         images = self.source.adjoint(np.column_stack([scores, self.weights]))
         shift = 0.0 if self.fixed else images[:, -1] / self.weight
         return self.source.center + shift, orthonormal(images[:, :-1]).T
+
+
+def _main_directions(directions: Array, gains: Array, neglected: float) -> Array:
+    """Few directions whose span holds all but ``neglected`` of the gains of these."""
+    lengths = np.sqrt(np.maximum(np.einsum("ij,ij->j", directions, directions), TINY))
+    directions = directions * (np.sqrt(gains) / lengths)
+    values, turn = principal_axes(directions.T @ directions)
+    left = values.sum() - np.cumsum(values)
+    return np.asarray(directions @ turn[:, : int(np.argmax(left <= neglected)) + 1])
 
 
 def _triangle(block: DenseBlock, weights: Array) -> Array:

@@ -34,6 +34,31 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
+// A link to a table that is folded unfolds it.
+function unfold() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const fold = target?.querySelector(":scope > details");
+  if (fold) { fold.open = true; target.scrollIntoView(); }
+}
+addEventListener("hashchange", unfold);
+unfold();
+// The contents of a narrow page are folded.
+if (innerWidth < 1150) document.querySelector("nav details").open = false;
+// Pictures and charts are enlarged by a click, and numbers are shown at once.
+const zoom = document.getElementById("zoom"), tip = document.getElementById("tip");
+document.addEventListener("click", (event) => {
+  const shown = event.target.closest("figure img, figure svg.chart");
+  if (shown) { zoom.replaceChildren(shown.cloneNode(true)); zoom.showModal(); }
+  else if (event.target.closest("dialog")) zoom.close();
+});
+document.addEventListener("pointerover", (event) => {
+  const text = event.target.closest?.(".marker")?.querySelector("title")?.textContent;
+  tip.hidden = !text;
+  if (!text) return;
+  tip.textContent = text;
+  tip.style.left = `${Math.min(event.clientX + 12, innerWidth - tip.offsetWidth - 8)}px`;
+  tip.style.top = `${event.clientY + 14}px`;
+});
 // Paper shows what is folded.
 window.addEventListener("beforeprint", () => {
   for (const fold of document.querySelectorAll("details")) fold.open = true;

@@ -15,12 +15,26 @@ from robustpca.papers.angular.samples import SomeSamples
 from robustpca.papers.video import foreground
 
 RIVALS = ("PCA", "EM PCA", "Inexact ALM", "TGA")
+BY_EYE = "The paper judges by eye, on other videos."
 
 
 def video(name: str) -> object:
     """Half of the frames of a video; at the quick level a quarter, at half their size."""
     few, half = SomeSamples(Source(name, size=(60, 80)), 0.25), SomeSamples(Source(name), 0.5)
     return by_level(quick=few, default=half, full=half)
+
+
+def trimmed(center: str) -> object:
+    """TAE with the best of the angles that the paper names."""
+    return best_of(
+        AngularEmbedding(5, center=center, max_angle=np.pi / 3),
+        chosen_by="the labels",
+        max_angle=by_level(
+            quick=[np.pi / 3, 7 * np.pi / 18],
+            default=[degrees * np.pi / 180 for degrees in (60, 65, 70)],
+            full=[degrees * np.pi / 180 for degrees in range(60, 71)],
+        ),
+    )
 
 
 table = Table(
@@ -34,16 +48,8 @@ table = Table(
     methods={
         "pixel median": PixelMedian(),
         **compared_methods(5),
-        "AE from the mean": AngularEmbedding(5, center="mean"),
-        "TAE": best_of(
-            AngularEmbedding(5, max_angle=np.pi / 3),
-            chosen_by="the labels",
-            max_angle=by_level(
-                quick=[np.pi / 3, 7 * np.pi / 18],
-                default=[degrees * np.pi / 180 for degrees in (60, 65, 70)],
-                full=[degrees * np.pi / 180 for degrees in range(60, 71)],
-            ),
-        ),
+        "TAE": trimmed("geometric_median"),
+        "TAE from the mean": trimmed("mean"),
     },
     score={
         "F-measure": partial(foreground, measure="f_measure"),
@@ -58,8 +64,8 @@ table = Table(
     time_limit=by_level(quick=600.0, default=1800.0, full=3600.0),
     paper=PAPER,
     notes=[
-        "Not in the paper, which judges backgrounds by eye. The foreground is what differs from "
-        "the background by more than 25 grey levels.",
+        "Not in the paper, which judges ghosts of moving things by eye, on videos without a truth. "
+        "The foreground is what differs from the background by more than 25 grey levels.",
         "The background error is the root mean square over pixels whose background is known, in "
         "grey levels, after fitting the brightness of each frame; the ghost error is the same "
         "where something moves. For both, lower is better.",
@@ -70,35 +76,38 @@ table = Table(
         "moves can be taken for background, and it is hard to beat.",
         "At the quick level TAE keeps 8 to 16 % of the frames at 60 degrees. On highway these show "
         "an empty road, as they should; on canoe more of them than of the others show the boat.",
+        "Claims are judged by AE and TAE from the mean, as in the paper; the geometric median is "
+        "ours.",
         "TAE: the angle is chosen by the score within the range of the paper, which does not say "
         "how it chose. The default is 60 degrees.",
     ],
     claims=[
         Claim(
             text="AE leaves less of what moves in the background than PCA and EM PCA.",
-            method="AE",
+            section="Background Modeling, on Fig. 3",
+            method="AE from the mean",
             against=("PCA", "EM PCA"),
             score="ghost error",
             better="lower",
+            caveat=BY_EYE,
         ),
         Claim(
-            text="TAE leaves less of what moves in the background than the other methods.",
-            method="TAE",
-            against=(*RIVALS, "AE"),
+            text="Trimming leaves much less of what moves in the background of AE.",
+            section="Background Modeling, on Fig. 3",
+            method="TAE from the mean",
+            against=("AE from the mean",),
             score="ghost error",
             better="lower",
+            caveat=BY_EYE,
         ),
         Claim(
-            text="TAE has better backgrounds than the other methods.",
-            method="TAE",
-            against=(*RIVALS, "AE"),
-            score="background error",
+            text="TAE leaves less of what moves in the background than all other methods.",
+            section="Background Modeling, on Fig. 4",
+            method="TAE from the mean",
+            against=(*RIVALS, "AE from the mean"),
+            score="ghost error",
             better="lower",
-        ),
-        Claim(
-            text="TAE finds the foreground better than the other methods.",
-            method="TAE",
-            against=(*RIVALS, "AE"),
+            caveat=BY_EYE,
         ),
     ],
 )

@@ -53,20 +53,20 @@ table = Table(
         "centred first, most lie farther than that from any single one: TAE keeps 14 to 39 % of "
         "them at 60 degrees and 42 to 71 % at 70 at the quick level.",
         "Airport Hall has 24 frames and Water Surface 48, of 3584 and 633 in the paper. Curtain "
-        "is every fifth frame.",
+        "is every fifth frame. What the paper says of TAE on them is not judged: on a few frames, "
+        "or by the median where water and curtain move, a verdict would mean nothing. "
+        "angular_background_scores judges the same sentence on videos with a truth.",
         "A video is the same for all seeds, except for the synthetic one.",
         "Inexact ALM has no number of components: its rank comes from the data.",
     ],
     claims=[
         Claim(
-            text="AE leaves less of what moves in the background than PCA and EM PCA.",
-            method="AE",
+            text="On CAVIAR AE leaves less ghosting than PCA and EM PCA.",
+            section="Background Modeling, on Fig. 3",
+            method="AE from the mean",
             against=("PCA", "EM PCA"),
-        ),
-        Claim(
-            text="TAE leaves less of what moves in the background than the other methods.",
-            method="TAE, 60 degrees",
-            against=("PCA", "EM PCA", "Inexact ALM", "TGA", "AE"),
+            where={"dataset": ["CAVIAR"]},
+            caveat="The paper judges by eye; here by the distance to the median of each pixel.",
         ),
     ],
 )

@@ -55,30 +55,16 @@ table = Table(
         "shadow to remove; and by how much darker pixels become brighter, which more of is not "
         "always better. 'covered' has a truth: half of the images lose a tenth of their area to "
         "a black block, and the error is that of the pixels under it.",
+        "The paper finds faces clearer with TAE than with AE, by eye. That is not judged: shadows "
+        "have no truth, and it says nothing about blocks.",
         "TAE has both ends of the range of angles that the paper gives.",
         "Five persons, decoded from JPEG; the second has 60 images, the others 64.",
     ],
     claims=[
         Claim(
-            text="TAE is less misled by shadows than AE.",
-            method="TAE, 60 degrees",
-            against=("AE",),
-            where={"corruption": ["covered"]},
-            score="error under blocks",
-            better="lower",
-        ),
-        Claim(
-            text="Inexact ALM removes more of the shadows than methods with a fixed number of "
-            "components.",
-            method="Inexact ALM",
-            where={"corruption": ["as they are"]},
-            score="gain of dark pixels",
-            better="higher",
-        ),
-        Claim(
-            text="Methods with a fixed number of components keep more of the light than Inexact "
-            "ALM, which makes faces matt.",
-            method="AE",
+            text="AE keeps more of the light on faces than Inexact ALM, which makes them matt.",
+            section="Shadow Removal on Face Data",
+            method="AE from the mean",
             against=("Inexact ALM",),
             where={"corruption": ["as they are"]},
             score="change of lit pixels",

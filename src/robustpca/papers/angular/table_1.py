@@ -14,6 +14,7 @@ from robustpca.papers.angular.classification import accuracy
 from robustpca.papers.angular.samples import split
 
 RIVALS = ("PCA", "EM PCA", "TGA")
+MADE = "But we placed the data, which the paper describes in words, so that its Table 1 comes out."
 
 table = Table(
     name="angular_table_1",
@@ -49,15 +50,32 @@ table = Table(
         "PCA loses half of the classes in one dimension, as printed. AE and TGA cannot be told "
         "apart: over ten seeds they differ by less than 0.1, and a test sample is 0.08. In two "
         "dimensions the printed accuracies are 2, 3 and 4 wrong samples of 1260.",
-        "AE is centred at the geometric median; the paper does not say how. From the mean, see "
-        "the last line of each block.",
+        "AE is centred at the geometric median. Claims are judged by AE from the mean, since the "
+        "paper takes centred data.",
     ],
     claims=[
-        Claim(text=text, method="AE", against=RIVALS, where={"n_components": [n]}, score=score)
-        for n, text in (
-            (1, "AE is the most accurate in one dimension."),
-            (2, "AE is the most accurate in two dimensions."),
-        )
+        claim
         for score in ("RVFL", "boosted trees")
+        for claim in (
+            Claim(
+                text=f"In one dimension AE is more accurate than PCA and EM PCA, by {score}.",
+                section="Classification, on Table 1",
+                method="AE from the mean",
+                against=("PCA", "EM PCA"),
+                where={"n_components": [1]},
+                score=score,
+                caveat=MADE,
+            ),
+            Claim(
+                text=f"No method is more accurate than AE in one or two dimensions, by {score}.",
+                section="Classification, on Table 1, where ties are printed",
+                kind="not worse",
+                margin=0.005,
+                method="AE from the mean",
+                against=RIVALS,
+                score=score,
+                caveat=MADE,
+            ),
+        )
     ],
 )

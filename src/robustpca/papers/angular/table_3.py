@@ -27,19 +27,30 @@ LONGEST = {
     "Hall": partial(make_video, 3584, (144, 176)),
     "CAVIAR": partial(make_video, 1675, (288, 384)),
 }
-CLAIMS = [
-    Claim(text="AE is faster than the iterative methods.", method="AE", against=SLOW),
-    Claim(text="TAE is faster than the iterative methods.", method="TAE", against=SLOW),
-    Claim(text="AE takes no longer than PCA.", method="AE", against=("PCA",)),
-]
+
+
+def time_claims(task: str) -> list[Claim]:
+    """What the paper says about times, for one of its tasks; as there, from the mean.
+
+    That AE takes no longer than PCA is printed, but no sentence says so.
+    """
+    return [
+        Claim(
+            text=f"{task}, {name} is faster than the iterative methods.",
+            section="Quantified Running Time, on Table 3",
+            method=f"{name} from the mean",
+            against=SLOW,
+        )
+        for name in ("AE", "TAE")
+    ]
 
 
 def timed_methods(n_components: int) -> dict[str, Any]:
     """The methods of the table, with so many components."""
     return {
         **compared_methods(n_components),
-        "AE from the mean": AngularEmbedding(n_components, center="mean"),
         "TAE": AngularEmbedding(n_components, max_angle=np.pi / 3),
+        "TAE from the mean": AngularEmbedding(n_components, center="mean", max_angle=np.pi / 3),
     }
 
 
@@ -60,8 +71,11 @@ table = Table(
         "and, with Inexact ALM, hours: they are run at the full level.",
         "Printed times are of another machine (Core i7-8700, six cores) and of Matlab; ours of "
         "one core. Ratios between methods can be compared, single values cannot.",
-        "AE finds the geometric median first, which the paper does not; from the mean it does "
-        "not have to.",
+        "AE finds the geometric median first, which the paper does not: claims are judged by AE "
+        "and TAE from the mean, which do the same work as those of the paper.",
+        "The iterative methods stop at the tolerance that the paper states for EM PCA and TGA, "
+        "1e-4, and Inexact ALM at that of this library. AE solves its eigenproblem exactly if "
+        "there are at most 1024 frames; PCA, of scikit-learn, is randomised.",
     ],
-    claims=CLAIMS,
+    claims=time_claims("On videos"),
 )

@@ -1,6 +1,6 @@
 """The sigma-loss of one number, between its absolute value and its square."""
 
-from robustpca.bench.declarations import Source, Table, by_level
+from robustpca.bench.declarations import Claim, Source, Table, by_level
 from robustpca.papers.epca import PAPER
 from robustpca.papers.epca.estimators import LossAt
 from robustpca.papers.epca.scores import loss_value
@@ -29,7 +29,43 @@ table = Table(
     score=loss_value,
     x="residual",
     seeds=1,
+    deterministic=True,
     paper=PAPER,
+    claims=[
+        Claim(
+            text="The sigma-loss of a large residual lies below its square.",
+            section="III-C, on Fig. 2",
+            method="sigma = 1",
+            against=["square"],
+            where={"residual": [-3.0, -2.0, 2.0, 3.0]},
+        ),
+        Claim(
+            text="The sigma-loss of a large residual lies above its absolute value.",
+            section="III-C, on Fig. 2",
+            method="sigma = 1",
+            against=["absolute value"],
+            where={"residual": [-3.0, -2.0, 2.0, 3.0]},
+            better="higher",
+        ),
+        Claim(
+            text="With a tiny sigma the sigma-loss is the absolute value.",
+            section="III-C, insight 2",
+            kind="similar",
+            margin=0.02,
+            method="sigma = 0.01",
+            against=["absolute value"],
+            where={"residual": [-3.0, -2.0, 2.0, 3.0]},
+        ),
+        Claim(
+            text="With a large sigma the sigma-loss is the square.",
+            section="III-C, insight 3",
+            kind="similar",
+            margin=0.02,
+            method="sigma = 100",
+            against=["square"],
+            where={"residual": [-3.0, -2.0, 2.0, 3.0]},
+        ),
+    ],
     notes=[
         "Nothing is fitted and no data are used: the curves are those of the losses that "
         "EPCA, PCA-OM and PCA take.",

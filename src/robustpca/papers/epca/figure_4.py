@@ -25,6 +25,7 @@ table = Table(
     senses={"active samples": "neither", "share of active samples": "neither"},
     seeds=by_level(quick=1, default=10, full=20),
     paper=PAPER,
+    unclaimed="The paper shows the figure and concludes nothing from it.",
     notes=[
         "The published values are only in a picture, and the paper does not state sigma; "
         "three are shown.",

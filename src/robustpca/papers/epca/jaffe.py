@@ -29,6 +29,7 @@ table = Table(
     published=Path(__file__).with_suffix(".csv"),
     seeds=by_level(quick=1, default=10, full=20),
     paper=PAPER,
+    unclaimed="It asks which data the printed errors belong to.",
     notes=[
         "Published are the cells of JAFFE in Table I, the same for each version of the data.",
         "With pixels reset as in the data sets that match, the tight crop has 1.4 times the "

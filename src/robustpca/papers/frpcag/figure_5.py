@@ -5,7 +5,7 @@ from functools import partial
 from sklearn.pipeline import Pipeline
 
 from robustpca import FRPCAG, RPCA, RPCAG
-from robustpca.bench.declarations import Source, Table, by_level
+from robustpca.bench.declarations import Claim, Source, Table, by_level
 from robustpca.datasets import occlude_blocks
 from robustpca.papers.clustering import Clustering
 from robustpca.papers.frpcag import PAPER
@@ -81,13 +81,29 @@ table = Table(
         "singular values of the data": partial(show_singular_values, of="before"),
     },
     senses={"number of large singular values": "neither", "share of the nuclear norm": "neither"},
-    seeds=by_level(quick=1, default=5, full=10),
+    seeds=by_level(quick=1, default=10, full=10),
+    claims=[
+        Claim(
+            text=f"Singular values of FRPCAG are close to those of the nuclear norm: {text}",
+            section="V-C, on Fig. 5",
+            kind="similar",
+            margin=0.25,
+            method="FRPCAG",
+            score=score,
+            where={"dataset": ["ORL"]},
+            caveat="The paper shows curves without numbers: a quarter is our reading of close.",
+        )
+        for text, score in (
+            ("as many are large.", "number of large singular values"),
+            ("their sum is about the same.", "share of the nuclear norm"),
+        )
+    ],
     notes=[
         "The paper shows curves. The two last scores sum them up: how many singular values are "
         "above a hundredth of the largest, and their sum as a share of that of the data.",
-        "Parameters are chosen by the labels for each method, as in the paper, here for each "
-        "score of its own. With blocks most errors on ORL are above 0.5 for all three methods, "
-        "so that the choice says little there.",
+        "Parameters are chosen by the labels for each method, as in the paper: all scores are of "
+        "the fit with the lowest clustering error. With blocks most errors on ORL are above 0.5 "
+        "for all three methods, so that the choice says little there.",
     ],
     paper=PAPER,
 )

@@ -48,6 +48,7 @@ table = Table(
         "RPCA": RPCA(**{**ADMM, "center": "median"}, tol=1e-3),
         "RPCAG": RPCAG(**{**PLAIN, "center": "median"}, smoothness=1.0, tol=1e-3),
         "FRPCAG": FRPCAG(sample_smoothness=100.0, feature_smoothness=1.0),
+        "FRPCAG to 1e-3": FRPCAG(sample_smoothness=100.0, feature_smoothness=1.0, tol=1e-3),
     },
     score={
         "motion left in the background": motion_left,
@@ -60,7 +61,7 @@ table = Table(
         "background": show_background,
         "moving": show_foreground,
     },
-    seeds=by_level(quick=1, default=3, full=5),
+    seeds=by_level(quick=1, default=10, full=10),
     paper=PAPER,
     time_limit=by_level(quick=120, default=900, full=14400),
     notes=[
@@ -76,23 +77,31 @@ table = Table(
         "each pixel first: on raw grey levels RPCAG was off by 50 to 60 of them on the highway. "
         "The weights were chosen by a look at the scores of small copies of the highway and of the "
         "synthetic video.",
+        "Times are judged to one tolerance, 1e-3 for all; FRPCAG to 1e-5, its default, stands "
+        "beside.",
         "A pixel moves if it differs from the background by more than 25 grey levels.",
     ],
     claims=[
         Claim(
-            text="FRPCAG is many times faster than RPCA and RPCAG: minutes, not three quarters of "
-            "an hour.",
-            method="FRPCAG",
+            text="On videos FRPCAG is many times faster than RPCA and RPCAG: minutes, not three "
+            "quarters of an hour.",
+            section="VII-D",
+            method="FRPCAG to 1e-3",
+            against=["RPCA", "RPCAG"],
             factor=10,
             score="seconds",
+            caveat="The paper takes 1000 frames; how much is gained depends on size and programs.",
         ),
         Claim(
             text="The background that FRPCAG finds is as good as that of RPCAG.",
+            section="VII-D, on Fig. 8",
+            kind="not worse",
             method="FRPCAG",
             against=["RPCAG"],
             score="F-measure of the foreground",
             better="higher",
             where={"dataset": ["highway", "canoe", "synthetic"]},
+            caveat="The videos of the paper have no truth: others stand in for them.",
         ),
     ],
 )

@@ -52,10 +52,13 @@ table = Table(
         ),
         "RPCAG": OnGraphs(RPCAG(**PLAIN, smoothness=0.125, tol=1e-4)),
         "RPCA": OnGraphs(RPCA(**ADMM, tol=1e-4)),
+        # To the tolerance of FRPCAG.
+        "RPCAG to 1e-5": OnGraphs(RPCAG(**PLAIN, smoothness=0.125, tol=1e-5)),
+        "RPCA to 1e-5": OnGraphs(RPCA(**ADMM, tol=1e-5)),
     },
     score=SCORES,
     published=Path(__file__).with_suffix(".csv"),
-    seeds=by_level(quick=1, default=2, full=3),
+    seeds=by_level(quick=1, default=10, full=10),
     repeats=2,
     paper=PAPER,
     time_limit=by_level(quick=120, default=1800, full=14400),
@@ -65,7 +68,7 @@ table = Table(
         "The paper prints neither tolerances nor weights. FRPCAG stops when a step is 1e-5 of "
         "the point it leads to, with both weights at 1; RPCA and RPCAG (weight 1/8) when what the "
         "parts leave of the data, or the duality gap, is 1e-4 of them. So both take hundreds of "
-        "passes, as in the paper; a smaller tolerance takes more.",
+        "passes, as in the paper. Claims are judged to the same tolerance, 1e-5 for all.",
         "FRPCAG takes about the time that was printed. RPCA and RPCAG take seconds where minutes "
         "were printed, with 74 to 380 "
         "passes on USPS and ORL where 301 to 410 were printed. FRPCAG is several times faster "
@@ -76,13 +79,20 @@ table = Table(
     claims=[
         Claim(
             text="FRPCAG is orders of magnitude faster than RPCAG and RPCA.",
+            section="VII-E, on Table V",
             method="FRPCAG",
+            against=["RPCAG to 1e-5", "RPCA to 1e-5"],
             factor=10,
+            caveat="By programs of ours; the paper prints no tolerances.",
         ),
         Claim(
-            text="FRPCAG needs few passes whatever the size of the data.",
+            text="FRPCAG needs very few passes whatever the size of the data: fewer than RPCAG and "
+            "RPCA.",
+            section="VII-E, on Table V, which has 12 to 27 beside 301 to 412",
             method="FRPCAG",
+            against=["RPCAG to 1e-5", "RPCA to 1e-5"],
             score="iterations",
+            caveat="The paper prints neither a number for few nor its tolerances.",
         ),
     ],
 )

@@ -41,6 +41,7 @@ table = Table(
     methods={
         "PCA": best_of(PCA(40, svd_solver="full"), BY_LABELS, n_components=SIZES),
         "RPCA": RPCA(**ADMM),
+        "RPCA to 1e-5": RPCA(**ADMM, tol=1e-5),  # the tolerance of RPCAG
         "GLPCA": best_of(GLPCA(40), BY_LABELS, n_components=SIZES, beta=SHARES),
         "RGLPCA": best_of(RGLPCA(40), BY_LABELS, n_components=SIZES, beta=SHARES),
         "RPCAG": best_of(
@@ -79,37 +80,26 @@ table = Table(
         "gives 2 for a perfect clustering.",
         "AT&T images are of 112 x 92 pixels at the full level alone: 56 x 46 by default, and half "
         "of the images at 28 x 23 at the quick level.",
-        "The report draws no conclusion about clustering. The claims are what it says about the "
-        "methods in general, read for this task.",
+        "The report draws no conclusion about clustering: there is no claim about its errors. What "
+        "it says about the cost of the methods is judged here.",
         "Digits and planted clusters, with 5 % wrong entries, need no data.",
     ],
     claims=[
-        Claim(text="The graph improves PCA.", method="GLPCA", against=["PCA"]),
-        Claim(text="The graph improves robust PCA.", method="RPCAG", against=["RPCA"]),
-        Claim(text="Robust PCA on graphs is the best of all.", method="RPCAG"),
-        Claim(
-            text="Robust PCA on graphs is the best of all.",
-            method="RPCAG",
-            score="NMI",
-            better="higher",
-        ),
-        Claim(
-            text="Robust PCA on graphs is the best of all.",
-            method="RPCAG",
-            score="ARI",
-            better="higher",
-        ),
         Claim(
             text="Robust PCA is slow; PCA with a graph keeps the cost low.",
+            section="2",
             method="GLPCA",
-            against=["RPCA"],
+            against=["RPCA to 1e-5"],
             score="seconds",
         ),
         Claim(
-            text="Robust PCA on graphs keeps the cost low, too.",
+            text="Robust PCA on graphs keeps the cost low: it takes no longer than robust PCA.",
+            section="2 and 3.5",
+            kind="not worse",
             method="RPCAG",
-            against=["RPCA"],
+            against=["RPCA to 1e-5"],
             score="seconds",
+            caveat="The report says low, and not compared with what.",
         ),
     ],
 )

@@ -5,10 +5,15 @@ from pathlib import Path
 from robustpca import GLRAM, PCAAN, PCAOM, R2DPCA
 from robustpca.bench.declarations import Claim, Table, by_level
 from robustpca.papers.pcaan import PAPER, table_2
+from robustpca.papers.pcaan.estimators import FixedPasses
 from robustpca.papers.pcaan.scores import seconds_per_pass, unit_pixels
 from robustpca.papers.scores import passes, seconds_of_fit
 
 FACES = table_2.table.datasets
+OURS = (
+    "By programs of ours that do in each pass what the paper states, ten passes each; its own are "
+    "not public."
+)
 
 table = Table(
     name="pcaan_table_3",
@@ -22,6 +27,10 @@ table = Table(
         "GLRAM": GLRAM((9, 10), tol=0.0, max_iter=50),
         "R2DPCA": R2DPCA((9, 10), tol=0.0, max_iter=50),
         "RPCA-OM": PCAOM(90, tol=0.0, max_iter=50),
+        **{
+            f"{name}, 10 passes": FixedPasses(name)
+            for name in ("PCA-AN", "GLRAM", "R2DPCA", "RPCA-OM")
+        },
     },
     score={
         "seconds": seconds_of_fit,
@@ -31,28 +40,46 @@ table = Table(
     published=Path(__file__).with_suffix(".csv"),
     repeats=2,
     senses={"passes": "neither"},
-    seeds=by_level(quick=1, default=3, full=10),
+    seeds=by_level(quick=1, default=10, full=10),
     paper=PAPER,
     claims=[
-        Claim(text="GLRAM is the fastest, since it fits no mean.", method="GLRAM"),
-        Claim(text="PCA-AN is faster than R2DPCA.", method="PCA-AN", against=["R2DPCA"]),
         Claim(
-            text="RPCA-OM is the slowest, by a factor of ten and more.",
-            method="PCA-AN",
-            against=["RPCA-OM"],
-            factor=10,
+            text="GLRAM is the fastest, since it fits no mean.",
+            section="5.2, on Table 3",
+            method="GLRAM, 10 passes",
+            against=["PCA-AN, 10 passes", "R2DPCA, 10 passes", "RPCA-OM, 10 passes"],
+            caveat=OURS,
+        ),
+        Claim(
+            text="PCA-AN takes about as long as R2DPCA.",
+            section="5.2, on Table 3",
+            kind="similar",
+            margin=0.25,
+            method="PCA-AN, 10 passes",
+            against=["R2DPCA, 10 passes"],
+            caveat=OURS,
+        ),
+        Claim(
+            text="PCA-AN is often faster than R2DPCA.",
+            section="5.2, on Table 3",
+            kind="mostly best",
+            method="PCA-AN, 10 passes",
+            against=["R2DPCA, 10 passes"],
+            caveat=OURS,
         ),
     ],
     notes=[
         "Absolute times are of other machines and other programs; the order of the methods is "
         "what can be compared.",
-        "Passes of PCA-AN and RPCA-OM work on a few coordinates of the data, so they do "
-        "less work than those of the paper. They cost the same in both methods. The printed "
-        "factor of sixteen to a hundred between them must lie in the programs, such as an "
-        "eigenproblem of all features in one of them.",
-        "GLRAM and R2DPCA do not reach 50 passes: after 5 to 13 rounding leaves nothing to "
-        "gain, which ends a fit even with tol = 0. Hence the seconds per pass beside, which "
-        "include the start.",
+        "The methods of this library cannot be compared by the seconds per pass. GLRAM and R2DPCA "
+        "end after 5 to 13 passes, since rounding leaves nothing to gain; R2DPCA begins with "
+        "twenty sweeps that are not counted; and passes of PCA-AN and RPCA-OM work on a few "
+        "coordinates of the data. Claims are judged by other programs, '10 passes': each does as "
+        "many, and in each of them all images that count take part in the eigenproblems that the "
+        "paper states.",
+        "PCA-AN and RPCA-OM solve the same eigenproblem in each pass. The printed factor of "
+        "sixteen to a hundred between them must lie in the programs, such as an eigenproblem of "
+        "all features in one of them.",
         "The paper does not say whether the images were occluded; here they are not. See "
         "pcaan_table_2 for FEI and FERET.",
     ],

@@ -1,0 +1,74 @@
+"""``robustpca separate``: what moves in a video, and what stays."""
+
+import json
+import re
+from pathlib import Path
+
+from robustpca.cli.progress import counting
+
+__all__ = ["run_separate"]
+
+UNITS = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+
+
+def bytes_of(text: str) -> float:
+    """Number of bytes in a text such as 2GB."""
+    match = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?i?B?)\s*", text, re.IGNORECASE)
+    unit = match.group(2).upper().replace("I", "") if match else ""
+    unit = unit if unit in UNITS else f"{unit}B"
+    try:
+        if match and unit in UNITS:
+            return float(match.group(1)) * UNITS[unit]
+    except ValueError:
+        pass
+    raise ValueError(f"--memory {text} should be a number of bytes, as 2GB or 500MB.")
+
+
+def run_separate(
+    video: str,
+    out: Path | None,
+    method: str,
+    components: str,
+    horizon: int,
+    shadows: bool,
+    min_size: int,
+    memory: str,
+    cutout: bool,
+    rate: float | None,
+    key: str | None,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Separate a video, write the layers, and say what was found."""
+    from robustpca.cli.request import command_line
+    from robustpca.tools.video import VideoSeparator, open_frames
+    from robustpca.tools.video.job import separate_video
+
+    separator = VideoSeparator(
+        method.lower(),
+        n_components=components if components == "auto" else int(components),
+        horizon=horizon,
+        shadows=shadows,
+        min_size=min_size,
+        memory=bytes_of(memory),
+    )
+    frames = open_frames(video, rate, key)
+    if not quiet and not as_json:
+        print(frames.summary(), flush=True)
+    with counting("Separating frames", quiet or as_json) as report:
+        found = separate_video(
+            frames,
+            out,
+            separator=separator,
+            cutout=cutout,
+            force=force,
+            command=command_line(),
+            callback=lambda done, total: report(done, total or 0),
+        )
+    if as_json:
+        print(json.dumps({"read": frames.summary(), **found.to_dict()}, indent=2))
+        return
+    print(found.verdict if quiet else found)
+    if out is not None and not quiet:
+        print(f"\nWrote the layers, frames.csv and report.html to {out}.")

@@ -1,0 +1,123 @@
+"""Arrays in scratch files, for loops whose state is as large as data that memory cannot hold.
+
+A scratch array is an ordinary array whose memory is a temporary file, mapped: it is paged in
+where it is read, and goes with the last reference to it, also if the program is killed. What is
+made from a scratch array and is as large goes to a scratch file too, if it is made by
+`empty_beside`; so the same code, line by line, works on data in memory and on data that are not.
+
+Pages that were read count as memory of the process until they are let go. A pass over rows
+therefore takes its places from `in_groups`, which lets go of them now and then.
+"""
+
+import mmap
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from robustpca.engine.blocks import even_slices, slices
+from robustpca.engine.linalg import Array
+
+T = TypeVar("T")
+
+# Bytes of scratch arrays that a group of places may go over before their pages are let go.
+GROUP_BYTES = 1 << 26
+# Columns of a matrix that are laid out anew at a time.
+TURNED_COLUMNS = 1 << 14
+# Rows that are gathered from anywhere at a time: each may bring a few pages of its neighbours.
+GATHERED_ROWS = 1024
+
+
+class _Pages(mmap.mmap):
+    """A mapped scratch file."""
+
+
+def empty_scratch(shape: tuple[int, ...], dtype: Any) -> Array:
+    """A new array in a scratch file, in the folder for temporary files (``TMPDIR``)."""
+    size = max(int(np.prod(shape)) * np.dtype(dtype).itemsize, 1)
+    with tempfile.TemporaryFile() as file:
+        try:
+            _reserve(file.fileno(), size)
+        except OSError as error:
+            folder = tempfile.gettempdir()
+            raise OSError(
+                error.errno,
+                f"No room for {size / 1e9:.2f} GB of scratch space in {folder}, where "
+                f"{shutil.disk_usage(folder).free / 1e9:.2f} GB are free. Set the environment "
+                "variable TMPDIR to a folder on a larger disk",
+            ) from error
+        pages = _Pages(file.fileno(), size)
+    return np.ndarray(shape, dtype, buffer=pages)
+
+
+def _reserve(file: int, size: int) -> None:
+    """Take the space now: a write to a mapped page that finds none would end the program."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+    else:
+        os.truncate(file, size)
+
+
+def empty_beside(A: Array, shape: tuple[int, ...] | None = None, dtype: Any = None) -> Array:
+    """A new array where ``A`` is, in memory or in a scratch file; by default of its shape."""
+    make = empty_scratch if is_scratch(A) else np.empty
+    return make(A.shape if shape is None else shape, A.dtype if dtype is None else dtype)
+
+
+def is_scratch(A: Array) -> bool:
+    """Whether an array or view is in a scratch file."""
+    return _pages(A) is not None
+
+
+def _pages(A: Any) -> _Pages | None:
+    while isinstance(A, np.ndarray):
+        A = A.base
+    return A if isinstance(A, _Pages) else None
+
+
+def let_go(*arrays: Array) -> None:
+    """Take the pages of scratch arrays out of this process's memory; none of them is lost."""
+    for pages in map(_pages, arrays):
+        if pages is not None and hasattr(mmap, "MADV_DONTNEED"):
+            pages.madvise(mmap.MADV_DONTNEED)
+
+
+def in_groups(jobs: Sequence[T], *arrays: Array) -> Iterator[Sequence[T]]:
+    """Cut the jobs of a pass over some arrays into groups; scratch pages are let go after each.
+
+    For arrays in memory there is one group.
+    """
+    mapped = [A for A in arrays if is_scratch(A)]
+    n_groups = max(1, -(-sum(A.nbytes for A in mapped) // GROUP_BYTES))
+    for part in even_slices(len(jobs), n_groups):
+        yield jobs[part]
+        let_go(*mapped)
+
+
+def each(jobs: Sequence[T], *arrays: Array) -> Iterator[T]:
+    """The jobs of a pass over some arrays, one by one; scratch pages are let go now and then."""
+    for group in in_groups(jobs, *arrays):
+        yield from group
+
+
+def contiguous(A: Array, dtype: Any) -> Array:
+    """A matrix in C order and of some type, where it is; itself if it is so already."""
+    if not is_scratch(A) or (A.flags.c_contiguous and A.dtype == dtype):
+        return np.ascontiguousarray(A, dtype)
+    out = empty_beside(A, dtype=dtype)
+    for place in slices(A.shape[1], TURNED_COLUMNS):
+        out[:, place] = A[:, place]
+        let_go(A, out)
+    return out
+
+
+def gathered(A: Array, order: Array) -> Array:
+    """The rows of ``A`` in another order, where ``A`` is."""
+    out = empty_beside(A)
+    for place in slices(len(A), GATHERED_ROWS):
+        out[place] = A[order[place]]
+        let_go(A, out)
+    return out

@@ -1,0 +1,188 @@
+"""Files, disks and clusters that fail: one sentence, nothing half done, and no wait without end."""
+
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import CancelledError
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from robustpca import EPCA, L1PCA, RPCA, as_dask
+from robustpca.engine import rows as engine
+from robustpca.engine.threads import one_blas_thread
+
+da = pytest.importorskip("dask.array")
+h5py = pytest.importorskip("h5py")
+zarr = pytest.importorskip("zarr")
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """Cut even small data into many blocks, and see that nothing is left behind."""
+    monkeypatch.setattr(engine, "BLOCK_BYTES", 1 << 14)
+    yield
+    assert not one_blas_thread.holders
+
+
+@pytest.fixture(name="X")
+def rows(rng):
+    return rng.normal(size=(300, 3)) @ rng.normal(size=(3, 90)) + 0.1 * rng.normal(size=(300, 90))
+
+
+@pytest.fixture
+def path(X, tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    return tmp_path / "X.npy"
+
+
+def compressed(store, X, folder):
+    """The rows in chunks of 50 that know when they are damaged, and the file to damage."""
+    if store == "h5":
+        path = folder / "X.h5"
+        with h5py.File(path, "w") as file:
+            options = {"chunks": (50, 90), "compression": "gzip", "fletcher32": True}
+            file.create_dataset("X", data=X, **options)
+            place = file["X"].id.get_chunk_info(3)
+        return path, place.byte_offset, lambda: h5py.File(path, "r")["X"]
+    folder = folder / "X.zarr"
+    array = zarr.create_array(str(folder), shape=X.shape, chunks=(50, 90), dtype=X.dtype)
+    array[:] = X
+    return folder / "c" / "3" / "0", 0, lambda: zarr.open_array(str(folder), mode="r")
+
+
+def refused(model, X, match, kind=OSError):
+    """Whether a fit ends with this sentence, and leaves the model as it was."""
+    before = dict(vars(model))
+    with pytest.raises(kind, match=match):
+        model.fit(X)
+    assert vars(model) == before
+
+
+@pytest.mark.parametrize("n_bytes", [0, 1000, 200_000, 215_999])
+def test_a_file_that_was_cut_off_is_told(n_bytes, X, path):
+    memmap = np.load(path, mmap_mode="r+")
+    os.truncate(path, n_bytes)
+    refused(EPCA(3), memmap, r"X.npy ends before row \d+ of 300: it was cut off")
+
+
+def test_a_file_that_changes_during_a_fit_is_told(X, path):
+    def change(progress):
+        X[0, 0] += 1
+        np.save(path, X)
+        os.utime(path, ns=(0, 0))  # whatever the clock of the file system can tell apart
+
+    memmap = np.load(path, mmap_mode="r")
+    refused(
+        EPCA(3, callback=change), memmap, "X.npy cannot be read: the file was changed meanwhile"
+    )
+
+
+def test_a_file_that_was_changed_before_is_fitted(X, path):
+    np.save(path, 2 * X)
+    os.utime(path, ns=(0, 0))
+    memmap = np.load(path, mmap_mode="r")
+    np.testing.assert_array_equal(EPCA(3).fit(memmap).mean_, EPCA(3).fit(2 * X).mean_)
+
+
+@pytest.mark.parametrize("model", [EPCA(3), L1PCA(2), RPCA()])
+@pytest.mark.parametrize("store", ["h5", "zarr"])
+def test_a_damaged_chunk_is_told(model, store, X, tmp_path):
+    damaged, offset, opened = compressed(store, X, tmp_path)
+    with damaged.open("r+b") as file:
+        file.seek(offset)
+        file.write(b"\xff" * 200)
+    refused(model, opened(), rf"Rows \d+ to \d+ of .*X\.{store}.* cannot be read: .")
+
+
+@pytest.mark.parametrize("n_before", [0, 3, 8, 40])
+def test_a_block_that_cannot_be_read_ends_the_fit(n_before, X, path, monkeypatch):
+    genuine, left = engine.FileRows._read, [n_before]
+
+    def failing(self, start, stop):
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(5, "Input/output error")
+        return genuine(self, start, stop)
+
+    memmap, model = np.load(path, mmap_mode="r"), EPCA(3, tol=1e-12)
+    monkeypatch.setattr(engine.FileRows, "_read", failing)
+    refused(model, memmap, "X.npy cannot be read: .*Input/output error")
+    monkeypatch.setattr(engine.FileRows, "_read", genuine)
+    np.testing.assert_array_equal(model.fit(memmap).components_, model.fit(X).components_)
+
+
+def test_what_a_worker_cannot_read_is_told_here(X, path):
+    lazy = as_dask(np.load(path, mmap_mode="r+"))
+    os.truncate(path, 100_000)
+    refused(EPCA(3), lazy, "X.npy ends before row")
+
+
+def test_too_little_memory_is_no_fault_of_the_file(X, path, monkeypatch):
+    def failing(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(engine.FileRows, "_read", failing)
+    refused(EPCA(3), np.load(path, mmap_mode="r"), "^$", MemoryError)
+
+
+def test_a_model_that_does_not_fit_on_the_disk_leaves_nothing(X, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    model, path = EPCA(3).fit(X), tmp_path / "model.rpca"
+    monkeypatch.setattr("zipfile.ZipFile.writestr", full)
+    with pytest.raises(OSError, match="No space left"):
+        model.save(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+class TestClusters:
+    @pytest.mark.parametrize("error", [CancelledError(), OSError("Connection reset by peer")])
+    def test_a_lost_scheduler_is_told(self, error, monkeypatch):
+        def work():
+            raise error
+
+        monkeypatch.setattr(engine, "_client", lambda: SimpleNamespace(status="connecting"))
+        with pytest.raises(ConnectionError, match="connection to the Dask scheduler was lost"):
+            engine._again(work)
+
+    def test_an_error_of_the_data_is_not_one_of_the_scheduler(self, monkeypatch):
+        def work():
+            raise OSError("Input/output error")
+
+        monkeypatch.setattr(engine, "_client", lambda: SimpleNamespace(status="running"))
+        with pytest.raises(OSError, match="Input/output error"):
+            engine._again(work)
+
+    @pytest.mark.slow
+    def test_a_scheduler_killed_during_a_fit_ends_it(self, X, tmp_path):
+        distributed = pytest.importorskip("distributed")
+        known, started = tmp_path / "scheduler.json", []
+        scheduler, worker = (
+            subprocess.Popen(
+                [sys.executable, "-m", f"distributed.cli.dask_{kind}", *options],
+                stderr=subprocess.DEVNULL,
+            )
+            for kind, options in {
+                "scheduler": ["--port", "0", "--no-dashboard", "--scheduler-file", str(known)],
+                "worker": ["--no-nanny", "--no-dashboard", "--scheduler-file", str(known)],
+            }.items()
+        )
+
+        def kill(progress):
+            scheduler.kill()
+            started.append(time.monotonic())
+
+        try:
+            with distributed.Client(scheduler_file=str(known), timeout="300s") as client:
+                client.wait_for_workers(1, timeout=300)
+                model = EPCA(3, tol=1e-12, callback=kill)
+                refused(model, da.from_array(X, chunks=(100, -1)), "scheduler was", ConnectionError)
+                assert time.monotonic() - started[0] < 120
+        finally:
+            for process in (scheduler, worker):
+                process.kill()
+                process.wait()

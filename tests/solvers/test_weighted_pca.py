@@ -1,0 +1,110 @@
+"""Views of second moments: what single precision may decide, and what it must not."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.decomposition import PCA
+
+from robustpca import PCAOM, ReweightedPCA
+from robustpca.engine.rows import ArrayRows
+from robustpca.metrics import subspace_distance
+from robustpca.solvers.weighted_pca import Complement, WeightedPCA
+
+
+def gapless(rng, n=1500, d=120):
+    """Rows whose variances fall without a gap, about a centre that is not zero."""
+    X = rng.normal(size=(n, d)) * (30 / np.arange(1, d + 1)) + 5
+    return X @ np.linalg.qr(rng.normal(size=(d, d)))[0]
+
+
+def least_sum(X, weights, n_components):
+    """Least weighted sum of squared distances to a subspace."""
+    Z = X - weights @ X / weights.sum()
+    return np.linalg.eigvalsh(Z.T @ (weights[:, None] * Z))[:-n_components].sum()
+
+
+# Single precision chooses the subspace only: sums differ by the squares of its errors.
+ROUGH = 1e-9
+
+
+def test_plain_pca_has_the_centre_and_the_least_sum_to_more_than_single_precision(rng):
+    X = gapless(rng)
+    model = WeightedPCA(ArrayRows(X), 20)
+    assert model.rough
+    assert_allclose(model.subspace()[0], X.mean(axis=0), atol=1e-12)
+    assert model.residuals().sum() == pytest.approx(least_sum(X, np.ones(1500), 20), rel=ROUGH)
+
+
+def test_a_view_of_second_moments_leads_to_the_least_weighted_sum(rng):
+    X, weights = gapless(rng), rng.random(1500) ** 4
+    model = WeightedPCA(ArrayRows(X), 20)
+    least = least_sum(X, weights, 20)
+    model.fit(weights)
+    excesses = [model.lost / least - 1]
+    while model.expand(weights, ROUGH * least):
+        promised, before = model.promised, model.lost
+        model.fit(weights)
+        # The moments of equal weights tell well what these weights have to gain.
+        assert before - model.lost == pytest.approx(promised, rel=0.3)
+        excesses.append(model.lost / least - 1)
+    assert excesses[0] > 1e-3
+    assert len(excesses) <= 7
+    # There is nothing left to gain, and looking for it has changed nothing.
+    assert weights @ model.residuals() == pytest.approx(least, rel=3 * ROUGH)
+    assert weights @ model.residuals() == pytest.approx(model.lost, rel=1e-12)
+
+
+def test_the_sketch_of_a_flat_spectrum_gives_way_to_a_view_of_second_moments(rng):
+    X, uniform = rng.normal(size=(2500, 150)), np.ones(2500)
+    model = WeightedPCA(ArrayRows(X), 2)
+    assert model.exact
+    least, found = least_sum(X, uniform, 2), model.residuals().sum()
+    assert found == pytest.approx(least, rel=ROUGH)
+    # There is nothing left to gain, and looking for it changes nothing.
+    assert not model.expand(uniform, ROUGH * least)
+    assert model.residuals().sum() == found
+
+
+def test_what_a_view_lacks_is_found_to_first_order_and_its_gain_to_second(rng):
+    values = np.r_[9.0, 7.0, 5.0, 2.0, 1.0, 0.5]
+    A = np.diag(values)
+    change = rng.normal(size=(6, 6))
+    moved = A + 1e-4 * (change + change.T)
+    # The view holds the first three axes, of which the first two are the components.
+    images = np.zeros((6, 2))
+    images[3:] = moved[3:, :2]
+    complement = Complement(values[3:], np.eye(6)[:, 3:], values[3:].sum())
+    found = complement.corrections(images, values[:2], values[3:].sum())
+    wanted = np.linalg.eigh(moved)[1][:, ::-1][:, :2]
+    wanted = wanted / np.diag(wanted)
+    assert_allclose(found[3:], wanted[3:], rtol=1e-3, atol=1e-8)
+    # Other units of the weights change nothing.
+    scaled = complement.corrections(5 * images, 5 * values[:2], 5 * values[3:].sum())
+    assert_allclose(scaled, found, rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e25])
+def test_units_that_single_precision_cannot_hold_are_left_to_double_precision(size, rng):
+    X = gapless(rng)
+    model = WeightedPCA(ArrayRows(size * X), 20)
+    assert not model.rough
+    assert subspace_distance(model.subspace()[1], PCA(20).fit(X).components_) < 1e-8
+
+
+def test_what_is_lost_beside_large_variances_is_left_to_double_precision(rng):
+    X = gapless(rng)
+    X[:, :20] *= 1e4
+    model = WeightedPCA(ArrayRows(X), 20)
+    assert not model.rough
+    assert subspace_distance(model.subspace()[1], PCA(20).fit(X).components_) < 1e-8
+
+
+def test_fits_without_a_gap_end_at_the_objective_of_a_tight_one(rng):
+    X = gapless(rng)
+    X[:100] += 3 * rng.normal(size=(100, 120))
+    tight = PCAOM(20, tol=1e-13, max_iter=1000).fit(X)
+    model = PCAOM(20).fit(X)
+    assert tight.objective_[-1] <= model.objective_[-1] <= (1 + 1e-6) * tight.objective_[-1]
+    assert np.all(np.diff(model.objective_) <= 1e-10 * model.objective_[-1])
+    sigma = ReweightedPCA(20, loss="huber").fit(X)
+    assert np.all(np.diff(sigma.objective_) <= 1e-10 * sigma.objective_[-1])

@@ -1,0 +1,222 @@
+"""Tables in text files, as people have them."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from robustpca.tools.files import read, with_values, write_like
+
+pytest.importorskip("pandas")
+
+# What a person gets out of a spreadsheet: names, an index, text, dates, holes and decimal commas.
+DIRTY = """\
+id;name;größe;gewicht;datum;raucher;stadt
+007;Müller;1,5;70;05.01.2024;true;Köln
+008;Åse;;71;06.01.2024;false;NA
+009;Bo;1,75;k. A.;07.01.2024;true;Köln
+010;Ida;1,8;72;08.01.2024;true;Bonn
+011;Kim;1,65;80;09.01.2024;false;Bonn
+012;Lee;NA;75;10.01.2024;true;Bonn
+"""
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text, name="table.csv", encoding="utf-8"):
+        path = tmp_path / name
+        path.write_bytes(text.encode(encoding))
+        return path
+
+    return write
+
+
+def test_a_spoiled_export_of_a_spreadsheet(written):
+    table = read(written(DIRTY, "mine.csv", "cp1252"))
+    nan = np.nan
+    expected = [
+        [1.5, 70, 1], [nan, 71, 0], [1.75, nan, 1], [1.8, 72, 1], [1.65, 80, 0], [nan, 75, 1],
+    ]  # fmt: skip
+    np.testing.assert_array_equal(table.X, expected)
+    assert table.X.dtype == np.float64
+    assert table.names == ["größe", "gewicht", "raucher"]
+    assert table.labels == ["007", "008", "009", "010", "011", "012"]
+    assert table.left_out == {
+        "id": "row names", "name": "text", "datum": "date", "stadt": "text",
+    }  # fmt: skip
+    assert table.summary() == (
+        "mine.csv: 6 rows, 3 numeric columns used; left out: id (row names), name (text), datum "
+        "(date), stadt (text); 16.7 % of the cells are missing. The file is not in UTF-8 and was "
+        "read as cp1252. 1 cell has text in the column 'gewicht' (line 4: 'k. A.') and counts as "
+        "missing."
+    )
+    assert list(table.frame) == ["id", *list(table.left_out)[1:2], *table.names[:2], "datum",
+                                 "raucher", "stadt"]  # fmt: skip
+
+
+def test_it_is_written_as_it_was_read(written, tmp_path):
+    table = read(written(DIRTY, encoding="cp1252"))
+    filled = np.where(np.isnan(table.X), 1.25, table.X)
+    filled[2, 1] = 73
+    write_like(table, with_values(table, filled), tmp_path / "out.csv")
+    expected = (
+        DIRTY.replace("k. A.", "73").replace("Åse;;", "Åse;1,25;").replace("Lee;NA", "Lee;1,25")
+    )
+    assert (tmp_path / "out.csv").read_bytes().decode("cp1252") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "X", "names"),
+    [
+        ("a,b,c\n1,2,3\n4,,NA\n7,8.5,-1e3\n", [[1, 2, 3], [4, None, None], [7, 8.5, -1000]], "abc"),
+        ("1,2\n3,4\n", [[1, 2], [3, 4]], ["column 1", "column 2"]),
+        ("x;y\n1,5;2\n3;-4,25", [[1.5, 2], [3, -4.25]], "xy"),
+        ("x\ty\n1,5\t2\n3\t-4,25", [[1.5, 2], [3, -4.25]], "xy"),
+        ("x|y\n1,5|2\n3|-4,25", [[1.5, 2], [3, -4.25]], "xy"),
+        ('x,y\n"1,5","2,25"\n"3","4"\n', [[1.5, 2.25], [3, 4]], "xy"),
+        ("  1.5   2\n 3 4\n", [[1.5, 2], [3, 4]], ["column 1", "column 2"]),
+        ('"x" "y"\n"r1" 1 2\n"r2" 3 4\n', [[1, 2], [3, 4]], "xy"),
+        ("sample,400,410\ns1,1,2\ns2,3,4\n", [[1, 2], [3, 4]], ["400", "410"]),
+        (",x,y\n0,1,2\n1,3,4\n", [[1, 2], [3, 4]], "xy"),
+        ("x,x,,y\n1,2,3,4\n5,6,7,8\n", [[1, 2, 3, 4], [5, 6, 7, 8]], ["x", "x.1", "column 3", "y"]),
+        ("\ufeff1;2\r\n3;4\r\n", [[1, 2], [3, 4]], ["column 1", "column 2"]),
+        ("x,y,z\n1,2,no\n3,4,yes\n", [[1, 2], [3, 4]], "xy"),
+        ("x\n1.5\n?\n#DIV/0!\n-\n", [[1.5], [None], [None], [None]], "x"),
+        ('x,y\n"1,234.50",$3\n"-2,000",$4.5\n', [[1234.5, 3], [-2000, 4.5]], "xy"),
+        ("x;y\n1.234,5;12,5 %\n(2);-3 %\n7;4 %\n", [[1234.5, 12.5], [-2, -3], [7, 4]], "xy"),
+        ("x;y\n1 234,5;3 kg\n\u22122;4 kg\n", [[1234.5, 3], [-2, 4]], "xy"),
+    ],
+)  # fmt: skip
+def test_numbers_and_names(written, text, X, names):
+    table = read(written(text))
+    np.testing.assert_array_equal(table.X, np.array(X, dtype=float))
+    assert table.names == list(names)
+
+
+def test_cells_that_did_not_change_are_written_to_the_letter(written, tmp_path):
+    text = 'x,y,z\n"1,234.50",5.0%,007\n2.10,6%,008\nNA,7%,100\n'
+    table = read(written(text))
+    assert "The numbers of y are given in %." in table.summary()
+    X = table.X.copy()
+    X[2, :2] = 8.25, 9
+    write_like(table, with_values(table, X), tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == text.replace("NA,7%", "8.25,9.0%")
+    write_like(table, with_values(table, table.X), tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("code", "times", "is_code"),
+    [("-999", 2, True), ("-999.25", 2, True), ("-999", 1, False), ("999", 2, False),
+     ("999", 3, True), ("-7", 3, False)],
+)  # fmt: skip
+def test_numbers_that_stand_for_missing_ones(written, code, times, is_code, rng):
+    rows = [[f"{a:.2f}", f"{2000 * b:.2f}"] for a, b in rng.normal(size=(50, 2))]
+    for row in rows[:times]:
+        row[0] = code
+    path = written("\n".join(["small,large", *map(",".join, rows)]))
+    table = read(path)
+    assert np.isnan(table.X).sum() == (times if is_code else 0)
+    words = f"{code} stands in {times} cells of 1 column and counts as missing"
+    assert (words in table.summary()) == is_code
+    assert not np.isnan(read(path, missing=[]).X).any()
+    assert np.isnan(read(path, missing=[float(code)]).X).sum() == times
+
+
+def test_a_negative_code_of_one_column_is_one_of_all(written, rng):
+    X = rng.normal(size=(50, 3)) * [1, 1, 2000]
+    X[3:6, 0] = X[8, 2] = X[:, 1] = -999
+    table = read(written("\n".join(["a,b,c", *(",".join(map(str, row)) for row in X)])))
+    assert table.left_out == {"b": "empty"}
+    np.testing.assert_array_equal(np.argwhere(np.isnan(table.X)), [[3, 0], [4, 0], [5, 0], [8, 1]])
+
+
+def test_numbers_are_read_to_the_last_digit(written, rng):
+    X = rng.normal(size=(50, 4)) * 10.0 ** rng.integers(-300, 300, (50, 4))
+    for mark in ".,":
+        lines = ["; ".join(repr(float(x)).replace(".", mark) for x in row) for row in X]
+        np.testing.assert_array_equal(read(written("\n".join(lines))).X, X)
+
+
+def test_a_compressed_file(tmp_path):
+    path = tmp_path / "table.tsv.gz"
+    with gzip.open(path, "wt") as file:
+        file.write("a\tb\n1\t2\n3\t4\n")
+    table = read(path)
+    np.testing.assert_array_equal(table.X, [[1, 2], [3, 4]])
+    write_like(table, with_values(table, table.X), tmp_path / "out.tsv.gz")
+    with gzip.open(tmp_path / "out.tsv.gz", "rt") as file:
+        assert file.read() == "a\tb\n1\t2\n3\t4\n"
+
+
+def test_numbers_that_count_or_name_are_left_out(written):
+    lines = ["time,number,customer_id,ShopID,day,grid"]
+    lines += [f"{i / 2},{i},{i % 3},{50 - i},2024010{i},{i * 10}" for i in range(1, 8)]
+    table = read(written("\n".join(lines)))
+    assert table.names == ["time", "grid"]
+    assert table.left_out == {
+        "number": "row numbers", "customer_id": "identifier", "ShopID": "identifier", "day": "date",
+    }  # fmt: skip
+    assert table.labels == list("1234567")
+
+
+def test_an_identifier_in_front_names_the_rows(written):
+    table = read(written("part_id,a,b\n1007,5,6\n1003,7,8\n1020,0,1\n"))
+    assert table.labels == ["1007", "1003", "1020"]
+    assert table.left_out == {"part_id": "row names"}
+    assert "Rows have no names" not in table.summary()
+    repeated = read(written("shop_id,a,b\n7,5,6\n7,7,8\n9,0,1\n"))
+    assert repeated.left_out == {"shop_id": "identifier"}
+    assert repeated.labels == ["1", "2", "3"]
+
+
+def test_columns_and_index_are_those_asked_for(written):
+    path = written("n,a,b,who\n1,5,6,x\n2,7,8,y\n3,0,1,\n")
+    table = read(path, columns=["b", "n"], index="who")
+    np.testing.assert_array_equal(table.X, [[6, 1], [8, 2], [1, 3]])
+    assert table.labels == ["x", "y", "3"]
+    assert table.left_out == {"a": "not chosen", "who": "row names"}
+    assert read(path, drop=["b"]).left_out == {"b": "not chosen", "who": "text"}
+    for asked, words in {
+        "c": "No column is called 'c': there are n, a, b, who",
+        "whom": "No column is called 'whom': did you mean 'who'",
+        "who": "The column 'who' cannot be used as numbers: it is text",
+    }.items():
+        with pytest.raises(ValueError, match=words):
+            read(path, columns=["a", asked])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("# by a machine\n# today\n\nx,y,z\n1,2,3\n", "Before the table, 2 lines of text skipped."),
+        ("x,y,z\n1,2,3\n4,5\n", "1 line ends before the last column (the first is line 3)"),
+        ("x,y\ninf,2\n3,4\n", "1 infinite number counts as missing."),
+        ("x,y\n1,2\n\n3,q\n5,6\n7,8\n9,r\n" + 9 * "1,2\n",
+         "2 cells have text in the column 'y' (the first in line 4: 'q') and count as missing."),
+    ],
+)  # fmt: skip
+def test_what_a_reader_decided_is_said(written, text, words):
+    assert words in read(written(text)).summary()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty"),
+        (" \n\n", "is empty"),
+        ("a,b\n", "has names of columns and no rows"),
+        ("a,b\nx,y\n", r"No column of .* holds measurements: a \(row names\), b \(text\)"),
+        ("1,2\n3,4\n\n5,6,7\n", "Line 4 of .* has 3 cells, and the first lines have 2"),
+        ("PK\0\0\1", "is no text"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_the_reason(written, text, words):
+    with pytest.raises(ValueError, match=words):
+        read(written(text))
+
+
+def test_a_damaged_archive_is_refused(tmp_path):
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"1,2\n" * 500)[:-20])
+    with pytest.raises(ValueError, match="is damaged: it cannot be decompressed"):
+        read(tmp_path / "a.csv.gz")

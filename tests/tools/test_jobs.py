@@ -1,0 +1,328 @@
+"""Jobs on tables with planted truth."""
+
+import json
+
+import numpy as np
+import pytest
+
+import robustpca
+from robustpca import check, clean_entries, find_rows
+from robustpca.parts.units import Units
+from robustpca.tools.checks import tune
+from robustpca.tools.reasons import Columns, Reason, reasons
+
+
+def table(seed=0, n=300, d=12, noise=0.1):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 3)) @ rng.normal(size=(3, d)) + noise * rng.normal(size=(n, d)), rng
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_cell_typed_as_999_is_found_and_restored(seed):
+    X, _ = table(seed)
+    truth, X[17, 4] = X[17, 4], 999.0
+    found = clean_entries(X)
+    cells = [(cell.row, cell.column, cell.given, cell.kind) for cell in found.cells]
+    assert cells[0] == ("17", "x4", 999.0, "wrong")
+    assert len(cells) == 1
+    assert abs(found.X[17, 4] - truth) < 0.6
+    assert found.cells[0].sigmas > 1000
+    untouched = ~found.wrong
+    np.testing.assert_array_equal(found.X[untouched], X[untouched])
+    assert "of 3600 cells" in found.verdict
+    assert "999" in str(found)
+
+
+def test_missing_cells_are_filled_and_others_stay_to_the_last_bit():
+    X, rng = table(1)
+    X *= np.logspace(0, 4, 12)  # units that differ
+    truth, hidden = X.copy(), rng.random(X.shape) < 0.05
+    X[hidden] = np.nan
+    found = clean_entries(X)
+    kept = ~(hidden | found.wrong)
+    assert np.array_equal(found.X[kept].view(np.int64), X[kept].view(np.int64))
+    errors = np.abs(found.X - truth)[hidden] / np.tile(np.logspace(0, 4, 12), (300, 1))[hidden]
+    assert np.median(errors) < 0.2
+    missing = [cell for cell in found.cells if cell.kind == "missing"]
+    assert len(missing) == hidden.sum()
+    assert f"{hidden.sum()} are missing" in found.verdict
+    assert all(np.isnan(cell.given) and np.isnan(cell.sigmas) for cell in missing)
+
+
+def test_wrong_cells_can_be_removed_instead():
+    X, _ = table(2)
+    X[5, 3] = np.nan
+    X[6, 2] = -500.0
+    found = clean_entries(X, remove=True)
+    assert np.isnan(found.X[6, 2])
+    assert np.isnan(found.X[5, 3])
+    assert np.isnan(found.X).sum() == found.wrong.sum() + 1
+
+
+def test_rows_that_are_wrong_as_a_whole_are_left_as_given():
+    X, rng = table(3)
+    X[:6] = 10 * rng.normal(size=(6, 12))
+    found = clean_entries(X)
+    assert set(found.whole_rows) <= set(range(6))
+    assert len(found.whole_rows) >= 4
+    np.testing.assert_array_equal(found.X[found.whole_rows], X[found.whole_rows])
+    assert "wrong in many cells and left as given" in found.verdict
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "student"])
+def test_few_cells_of_clean_tables_are_called_wrong(noise):
+    counts = []
+    for seed in range(4):
+        X, rng = table(seed, noise=0.0)
+        draw = rng.normal if noise == "gaussian" else lambda size, rng=rng: rng.standard_t(5, size)
+        counts.append(int(clean_entries(X + 0.1 * draw(size=X.shape)).wrong.sum()))
+    assert max(counts) <= (1 if noise == "gaussian" else 8), counts
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_group_of_bad_rows_is_found_and_its_turn_is_told(seed):
+    X, rng = table(seed, n=400)
+    bad = rng.choice(400, 20, replace=False)
+    X[bad] = 8 * rng.normal(size=12) + 0.1 * rng.normal(size=(20, 12))
+    found = find_rows(X)
+    assert set(np.flatnonzero(found.far)) == set(bad)
+    assert found.flags[bad].all()
+    assert found.verdict.startswith("20 of 400 rows do not fit the rest; without them the first")
+    assert found.turn > 10 * found.turn_by_chance
+    assert found.weight[bad].max() == 0
+    assert found.weight.mean() == pytest.approx(1)
+    assert set(found.reasons) == set(np.flatnonzero(found.flags))
+    assert found.outlyingness[found.order[0]] == found.outlyingness.max()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clean_rows_fit_together_and_nothing_turns(seed):
+    X, _ = table(seed)
+    found = find_rows(X)
+    assert found.verdict.startswith("All 300 rows fit together.")
+    assert found.flags.mean() < 0.06
+    assert np.isnan(found.turn)
+
+
+def test_the_features_that_make_a_row_stand_out_are_named_with_their_sign():
+    X, _ = table(4, n=500)
+    X[10, 2] += 3.0
+    X[20, 7] -= 4.0
+    X[20, 1] += 2.0
+    found = find_rows(X)
+    assert [(one.column, one.sigmas > 0) for one in found.reasons[10][:1]] == [("x2", True)]
+    named = {one.column: one.sigmas for one in found.reasons[20]}
+    assert named["x7"] < -10
+    assert named["x1"] > 5
+    assert "x7 -" in found.columns()["reasons"][20]
+
+
+def test_rows_with_single_wrong_cells_are_told_from_rows_that_are_wrong_altogether():
+    X, rng = table(4, n=500)
+    X[10, 2] += 5.0
+    X[20, [7, 1]] -= 6.0
+    X[30] = 8 * rng.normal(size=12)
+    found = find_rows(X)
+    assert set(np.flatnonzero(found.far)) == {10, 20, 30}
+    assert found.n_single == found.to_dict()["n_single"] == 2
+    said = "2 rows have one or two wrong cells: `robustpca entries` restores these."
+    assert found.remarks == [said]
+    assert find_rows(X[:, :5]).n_single == 0  # two of five are no single ones
+
+
+def test_reasons_of_a_row_far_out_along_the_subspace_are_its_own_values():
+    X, _ = table(5, n=400, d=6)
+    axis = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][0]
+    X[3] = X.mean(axis=0) + 60 * axis
+    found = find_rows(X)
+    assert found.far[3]
+    assert found.score_distance[3] > found.score_cutoff
+    first = found.reasons[3][0]
+    assert abs(first.sigmas) > 5
+    place = int(first.column.removeprefix("x"))
+    assert first.given == pytest.approx(X[3, place])
+    assert first.expected == pytest.approx(np.median(X[~found.flags, place]))
+    assert np.sign(first.sigmas) == np.sign(axis[place])
+
+
+def test_wrong_entries_are_picked_one_after_the_other_without_smear():
+    rng = np.random.default_rng(0)
+    loadings = rng.normal(size=(8, 2))
+    columns = Columns(np.zeros(8), loadings, np.full(8, 0.01))
+    row = loadings @ rng.normal(size=2)
+    row[[1, 6]] += [5.0, -3.0]
+    at, sigmas, _ = columns.given_others(row[None], 3)
+    assert set(at[0, :2]) == {1, 6}
+    assert abs(sigmas[0, 2]) < 1
+    # The first pick is the conditional deviation of a Gaussian with this covariance.
+    precision = np.linalg.inv(loadings @ loadings.T + 0.01 * np.eye(8))
+    expected = (precision @ row) / np.sqrt(np.diag(precision))
+    assert sigmas[0, 0] == pytest.approx(expected[at[0, 0]])
+    units, names = Units(np.full(8, 50.0), np.full(8, 2.0)), list("abcdefgh")
+    told = reasons(columns, row[None], np.array([False]), names, units)
+    assert {one.column for one in told[0]} == {"b", "g"}
+    # Once both are left out, the others tell what belongs there, in the units of the user.
+    second, left = told[0][1], np.delete(np.arange(8), [1, 6])
+    j, scatter = names.index(second.column), loadings @ loadings.T + 0.01 * np.eye(8)
+    belongs = scatter[j, left] @ np.linalg.solve(scatter[np.ix_(left, left)], row[left])
+    assert second.given == pytest.approx(50 + 2 * row[j])
+    assert second.expected == pytest.approx(50 + 2 * belongs)
+    assert reasons(columns, row[None][:0], np.zeros(0, bool), names, units) == []
+
+
+def test_units_are_allowed_for_by_default():
+    X, _ = table(6)
+    X = X * np.logspace(0, 5, 12) + 1e4
+    X[9, 0] += 4.0  # many deviations of a small column, nothing beside the large ones
+    found = find_rows(X)
+    assert found.scaled
+    assert found.far[9]
+    assert found.reasons[9][0].column == "x0"
+    assert not find_rows(X, scale=None).flags[9]
+    with pytest.raises(ValueError, match="scale='std' is not known"):
+        find_rows(X, scale="std")
+
+
+def test_missing_cells_are_filled_before_rows_are_judged_and_that_is_said():
+    X, rng = table(7)
+    X[30] += 10 * rng.normal(size=12)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    found = find_rows(X)
+    assert found.far[30]
+    assert found.n_filled == np.isnan(X).sum()
+    assert "filled by the low-rank part of RPCA first" in str(found)
+
+
+def test_any_method_can_be_used_and_wrong_names_are_told():
+    X, rng = table(8, n=120, d=8)
+    X[3] += 8 * rng.normal(size=8)
+    for name in ("EPCA", "RPCA", "L1PCA", "AngularEmbedding"):
+        found = find_rows(X, method=name)
+        assert type(found.model).__name__ == name
+        assert found.order[0] == 3
+    assert find_rows(X, n_components=2, contamination=0.05).flags.sum() == 6
+    with pytest.raises(ValueError, match="No method is called 'PCANN': choose from"):
+        find_rows(X, method="PCANN")
+    with pytest.raises(ValueError, match="GLRAM is for images, and data holds none"):
+        find_rows(X, method="GLRAM")
+
+
+def test_check_tells_all_that_is_wrong():
+    X, rng = table(9)
+    X[17, 4], X[20:25, 1] = 999.0, np.nan
+    X[40] += 10 * rng.normal(size=12)
+    X = np.column_stack([X, np.full(300, 7.0), X[:, 0]])
+    X[100] = X[99]
+    found = check(X)
+    assert found.verdict == "Found 5 missing cells, 1 wrong cell and 1 bad row."
+    assert found.constant == ["x12"]
+    assert found.twins == {"x13": "x0"}
+    assert found.repeated == {"100": "99"}
+    assert found.lines["bad rows"] == "1 of 300: 40"
+    assert "row 17, x4: 999 instead of" in found.lines["wrong cells"]
+    assert found.missing_shares == {"x1": 5 / 300}
+    text = str(found)
+    assert "robustpca entries data -o cleaned" in text
+    assert "robustpca rows data -o marked" in text
+    assert "RPCA()" in found.code
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_check_finds_nothing_in_a_clean_table():
+    X, _ = table(10)
+    found = check(X)
+    assert found.verdict == "Nothing is wrong that PCA would mind."
+    assert "PCA(n_components=3)" in found.code
+    assert set(found.lines.values()) == {"none", "much the same in all columns"}
+
+
+def test_check_looks_at_a_sample_of_a_long_table(monkeypatch):
+    monkeypatch.setattr("robustpca.tools.checks.CHECKED_ROWS", 200)
+    found = check(table(11, n=400)[0])
+    assert found.n_rows == 200
+    assert "in a sample of 200 of the 400 rows" in str(found)
+
+
+def test_the_code_of_check_runs(tmp_path):
+    pytest.importorskip("pandas")
+    X, rng = table(12)
+    X[:30] = 10 * rng.normal(size=(30, 12))
+    X *= np.logspace(0, 4, 12)
+    np.save(tmp_path / "mine.npy", X)
+    found = check(tmp_path / "mine.npy")
+    place = {}
+    exec(found.code, place)
+    assert place["model"].transform(X).shape[0] == 300
+    assert "make_pipeline(RobustScaler(), PCAAN(" in found.code
+
+
+def test_tune_tells_a_method_and_the_number_of_components():
+    X, rng = table(13)
+    assert tune(X).n_components == 3
+    X[rng.random(X.shape) < 0.03] += 20
+    found = tune(X)
+    assert found.n_components == 3
+    assert found.verdict == "Use RPCA(); the data have 3 components."
+    assert "bad entries" in str(found)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_data_frames_keep_their_names():
+    pandas = pytest.importorskip("pandas")
+    X, _ = table(14)
+    X[3, 1] = 400.0
+    frame = pandas.DataFrame(X, columns=list("abcdefghijkl"), index=[f"s{i}" for i in range(300)])
+    worst = clean_entries(frame).cells[0]
+    assert (worst.row, worst.column) == ("s3", "b")
+    assert find_rows(frame).to_dict()["rows"][0]["row"] == "s3"
+
+
+def test_a_data_frame_may_hold_texts_and_names_of_rows():
+    pandas = pytest.importorskip("pandas")
+    X, _ = table(3)
+    X[40] += 30 * np.array([1.0, -1.0] * 6)
+    frame = pandas.DataFrame(X, columns=[f"c{j}" for j in range(12)])
+    frame.insert(0, "who", [f"r{i}" for i in range(300)])
+    frame["place"] = "north"
+    found = find_rows(frame)
+    assert found.table.left_out == {"who": "row names", "place": "text"}
+    assert found.table.labels[found.order[0]] == "r40"
+    assert find_rows(frame.set_index("who")).table.labels[40] == "r40"
+    np.testing.assert_array_equal(found.flags, find_rows(X).flags)
+
+
+def test_numbers_of_sigmas_end_somewhere_and_values_stand_beside_them():
+    assert str(Reason("m3", -48332.1, -999.0, 1.25)) == "m3 <-1000 (-999, expected 1.25)"
+    assert str(Reason("m3", 12.34, 8.0, 2.0)) == "m3 +12.3 (8, expected 2)"
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.ones((5, 4)), "data has 5 rows and 4 numeric columns: at least 10 rows and 2 columns"),
+        (np.ones(20), r"A table has rows and columns, but the data have shape \(20,\)"),
+        (np.where(np.eye(20) > 0, np.inf, 1.0), "Row 0 of data has an infinite number"),
+    ],
+)
+def test_tables_that_do_not_do_are_described(X, message):
+    with pytest.raises(ValueError, match=message):
+        check(X)
+
+
+def test_results_are_json_without_nan():
+    X, _ = table(15)
+    X[3, 1] = np.nan
+    for result in (find_rows(X), clean_entries(X)):
+        json.dumps(result.to_dict(), allow_nan=False)
+
+
+def test_exact_data_without_noise_are_no_trouble():
+    X, _ = table(16, noise=0.0)
+    X[3, 1] += 5
+    found = clean_entries(X)
+    assert [(cell.row, cell.column) for cell in found.cells] == [("3", "x1")]
+    assert find_rows(X).order[0] == 3
+
+
+def test_the_jobs_are_public():
+    assert {"check", "find_rows", "clean_entries", "tune"} <= set(robustpca.__all__)
