@@ -1,6 +1,6 @@
 """Outliers by default: flags of clean rows, ranking of outlier sets, components by a search.
 
-python benchmarks/defaults_rows.py [--quick]
+python benchmarks/defaults_rows.py [ranking] [fresh] [chosen_ranks] [false_positives] [--quick]
 
 Sets come with scikit-learn or are made here; those of the folder ROBUSTPCA_DATA are added if they
 are there. All detectors see the same standardised rows and no labels.
@@ -10,7 +10,9 @@ import argparse
 import inspect
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from robustpca import EPCA, PCAAN, AngularEmbedding
 from robustpca.datasets import load, reset_entries
 from robustpca.datasets.synthetic import planted_subspace
 from robustpca.models import all_methods
+from robustpca.models.flags import joint
 
 KINDS = ("Gaussian", "t(5)", "chi-square", "lognormal")
 Sets = Iterator[tuple[str, str, np.ndarray, np.ndarray]]
@@ -39,7 +42,7 @@ def clean_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Training rows and as many new rows as a share can be told from."""
     rng = np.random.default_rng(seed)
-    shape = (n + 1000, d + rank)
+    shape = (n + 300, d + rank)
     values = {
         "Gaussian": lambda: rng.normal(size=shape),
         "t(5)": lambda: rng.standard_t(5, size=shape),
@@ -63,26 +66,27 @@ def made(name: str, n_components: int, shape: tuple[int, int]) -> Any:
     return method(n_components)
 
 
-def false_positives(n_seeds: int) -> None:
-    """Shares of clean new rows that every method flags."""
-    settings = {
-        "correlated, 300 x 20": ("correlated", 300, 20, 4, KINDS),
-        "low rank, 300 x 30": ("low rank", 300, 30, 5, KINDS),
-        "low rank, 50 x 200": ("low rank", 50, 200, 5, ("Gaussian",)),
-    }
-    print(f"Clean new rows that are flagged, %: median (worst) of {n_seeds} seeds\n")
-    for title, (structure, n, d, rank, kinds) in settings.items():
-        print(f"{title:22}" + "".join(f"{kind:>16}" for kind in kinds))
+def false_positives(n_seeds: int, chosen: str | None = None) -> None:
+    """Shares of clean rows that every method flags: training rows, and new ones."""
+    print("Clean rows that are flagged, %: medians of training and new rows (worst of new ones) of")
+    print(f"{n_seeds} seeds; the first four columns are correlated rows, the others low rank\n")
+    for (n, d), rank in {(300, 10): 3, (1000, 20): 4, (50, 200): 5}.items():
+        if chosen not in (None, f"{n}x{d}"):
+            continue
+        cases = list(product(("correlated", "low rank"), KINDS))
+        title = f"{n} x {d}, {rank} components"
+        print(f"{title:24}" + "".join(f"{kind:>15}" for _, kind in cases))
         for name in all_methods():
             cells = []
-            for kind in kinds:
+            for structure, kind in cases:
                 shares = []
                 for seed in range(n_seeds):
                     X, new = clean_rows(kind, structure, seed, n, d, rank)
-                    flags = made(name, rank, X.shape).fit(X).predict(new)
-                    shares.append(100 * np.mean(flags == -1))
-                cells.append(f"{np.median(shares):.1f} ({max(shares):.1f})")
-            print(f"{name:22}" + "".join(f"{cell:>16}" for cell in cells), flush=True)
+                    model = made(name, rank, X.shape).fit(X)
+                    shares.append([100 * np.mean(model.predict(A) == -1) for A in (X, new)])
+                old, fresh = np.median(shares, axis=0)
+                cells.append(f"{old:.1f} {fresh:.1f} ({np.max(shares, axis=0)[1]:.0f})")
+            print(f"{name:24}" + "".join(f"{cell:>15}" for cell in cells), flush=True)
         print()
 
 
@@ -128,6 +132,45 @@ def outlier_sets(seed: int) -> Sets:
             yield name, str(label), *against(data.X, data.y, chosen, rng)
 
 
+def fresh_sets(seed: int) -> Sets:
+    """Further sets of the data folder, which no constant of the library was chosen by."""
+    rng = np.random.default_rng(1000 + seed)
+    try:
+        sets = {
+            "mnist": (load("mnist", size=(14, 14)), (1, 4, 7)),
+            "usps, other digits": (load("usps"), (1, 5, 6)),
+            "coil20": (load("coil20"), (0, 5, 9)),
+            "pie": (load("pie"), (0, 10)),
+        }
+        features, network = load("mfeat"), load("kddcup99")
+    except FileNotFoundError:
+        print("The data folder is not there: sets that it holds are left out.")
+        return
+    for family, (data, labels) in sets.items():
+        for label in labels:
+            yield family, str(label), *against(data.X, data.y, label, rng)
+    stop = 0
+    views = [features.extras[f"view_{key}"] for key in ("names", "sizes")]
+    for view, size in zip(*views, strict=True):
+        start, stop = stop, stop + int(size)
+        for label in (1, 5, 7) if view != "pix" else ():
+            yield (
+                f"mfeat, {view}",
+                str(label),
+                *against(features.X[:, start:stop], features.y, label, rng),
+            )
+    kinds = [str(word) for word in network.extras["label_names"]]
+    normal = next(i for i, word in enumerate(kinds) if "normal" in word)
+    for name in ("smurf", "neptune", "satan", "portsweep"):
+        attack = next(i for i, word in enumerate(kinds) if name in word)
+        rows = np.isin(network.y, (normal, attack))
+        yield (
+            "kddcup99, attacks",
+            name,
+            *against(network.X[rows], network.y[rows], normal, rng, 0.05),
+        )
+
+
 def previous_flags(model: Any, Z: np.ndarray) -> np.ndarray:
     """Flags by the cutoffs that were used before: Wilson-Hilferty, and chi-square of the scores."""
     distances = model.orthogonal_distances(Z) ** (2 / 3)
@@ -140,51 +183,72 @@ def previous_flags(model: Any, Z: np.ndarray) -> np.ndarray:
     return (distances > middle + stats.norm.ppf(0.975) * spread) | (scores > limit)
 
 
-def detect(Z: np.ndarray, seed: int) -> dict[str, np.ndarray | None]:
-    """How outlying the rows are, by each detector; None for one that takes too long."""
-    plain = PCA(0.9).fit(Z)
+def few_rows(Z: np.ndarray) -> bool:
+    """Whether rows are too few for a covariance of all columns."""
+    return len(Z) < 2 * Z.shape[1]
+
+
+def detect(model: PCAAN, Z: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+    """How outlying the rows are, by each detector.
+
+    *two distances* leaves out the distance to the centre. The envelope has no covariance to invert
+    where rows are few: it then sees the scores of a plain PCA.
+    """
+    plain, found = PCA(0.9).fit(Z), model._flags
+    reduced = plain.transform(Z) if few_rows(Z) else Z
+    envelope = EllipticEnvelope(random_state=seed).fit(reduced)
     return {
-        "PCAAN()": -PCAAN().fit(Z).score_samples(Z),
-        "PCAAN(None)": -PCAAN(None).fit(Z).score_samples(Z),
+        "PCAAN()": -model.score_samples(Z),
+        "two distances": joint(found.scales[:2], model._distances(Z)[:2]),
         "isolation forest": -IsolationForest(random_state=seed).fit(Z).score_samples(Z),
-        "elliptic envelope": -EllipticEnvelope(random_state=seed).fit(Z).score_samples(Z)
-        if Z.shape[1] <= 100
-        else None,
+        "elliptic envelope": -envelope.score_samples(reduced),
         "LOF": -LocalOutlierFactor().fit(Z).negative_outlier_factor_,
         "PCA(0.9)": np.sum((Z - plain.inverse_transform(plain.transform(Z))) ** 2, axis=1),
     }
 
 
-def ranking(n_seeds: int) -> None:
+def ranking(n_seeds: int, title: str, sets: Callable[[int], Sets]) -> None:
     """AUC of the detectors, and flags of the default PCAAN, by families of sets."""
-    areas: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    flagged: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    areas: Any = defaultdict(lambda: defaultdict(list))
+    flagged: Any = defaultdict(lambda: defaultdict(list))
     for seed in range(n_seeds):
-        for family, _, X, is_outlier in outlier_sets(seed):
+        for family, _, X, is_outlier in sets(seed):
             Z = StandardScaler().fit_transform(X)
-            for name, outlying in detect(Z, seed).items():
-                area = np.nan if outlying is None else roc_auc_score(is_outlier, outlying)
-                areas[family][name].append(area)
             model = PCAAN().fit(Z)
+            family += "*" * few_rows(Z)
+            for name, outlying in detect(model, Z, seed).items():
+                areas[family][name].append(roc_auc_score(is_outlier, outlying))
             for rule, flags in {
                 "now": model.predict(Z) == -1,
-                "before": previous_flags(model, Z),
+                "by chi-squares": previous_flags(model, Z),
             }.items():
                 flagged[family][f"inliers {rule}"].append(100 * np.mean(flags[~is_outlier]))
                 flagged[family][f"F1 {rule}"].append(f1_score(is_outlier, flags))
-    names = list(next(iter(areas.values())))
-    print(f"AUC of standardised outlier sets, mean of {n_seeds} seeds; nan is not run\n")
-    _table(areas, names)
-    print("Inliers that PCAAN() flags, %, and F1, by its cutoffs and by those of before\n")
-    _table(flagged, ["inliers now", "inliers before", "F1 now", "F1 before"])
+    if areas:
+        print(f"{title}: AUC of standardised rows, mean of {n_seeds} seeds; * envelope of scores\n")
+        _table(areas)
+        print("Inliers that PCAAN() flags, %, and F1, by its cutoffs and by chi-squares\n")
+        _table(flagged)
 
 
-def _table(values: dict[str, dict[str, list[float]]], names: list[str]) -> None:
-    print(f"{'':22}" + "".join(f"{name:>19}" for name in names))
-    for family, columns in values.items():
-        print(f"{family:22}" + "".join(f"{np.mean(columns[name]):19.3f}" for name in names))
-    means = [np.nanmean([np.mean(columns[name]) for columns in values.values()]) for name in names]
-    print(f"{'mean':22}" + "".join(f"{mean:19.3f}" for mean in means) + "\n", flush=True)
+def _table(values: dict[str, dict[str, list[float]]]) -> None:
+    names = list(next(iter(values.values())))
+    print(f"{'':24}" + "".join(f"{name:>23}" for name in names))
+    means = {
+        family: [np.mean(columns[name]) for name in names] for family, columns in values.items()
+    }
+    groups = {
+        "mean": list(means),
+        "mean, not planted": [family for family in means if "planted" not in family],
+        "mean, not planted nor *": [
+            family for family in means if not ("planted" in family or family.endswith("*"))
+        ],
+    }
+    rows = {title: np.mean([means[family] for family in group], axis=0)
+            for title, group in groups.items()}  # fmt: skip
+    for title, line in {**means, **rows}.items():
+        print(f"{title:24}" + "".join(f"{number:23.3f}" for number in line))
+    print(flush=True)
 
 
 def chosen_ranks(n_seeds: int) -> None:
@@ -217,13 +281,25 @@ def cost() -> None:
 def main() -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="two seeds instead of ten")
-    n_seeds = 2 if parser.parse_args().quick else 10
+    parser.add_argument("tables", nargs="*", help="some of the tables; by default all")
+    parser.add_argument("--quick", action="store_true", help="two seeds")
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--shape", help="only clean rows of this shape: 300x10, 1000x20 or 50x200")
+    given = parser.parse_args()
+    n_seeds = 2 if given.quick else given.seeds
     warnings.simplefilter("ignore")
-    ranking(n_seeds)
-    chosen_ranks(n_seeds)
-    false_positives(n_seeds)
-    cost()
+    shaped = partial(false_positives, chosen=given.shape)
+    tables = {
+        "ranking": partial(ranking, title="Sets that rules were chosen by", sets=outlier_sets),
+        "fresh": partial(ranking, title="Fresh sets", sets=fresh_sets),
+        "chosen_ranks": chosen_ranks,
+        "false_positives": shaped,
+    }
+    for name, table in tables.items():
+        if not given.tables or name in given.tables:
+            table(n_seeds)
+    if not given.tables:
+        cost()
 
 
 if __name__ == "__main__":

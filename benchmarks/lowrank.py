@@ -28,7 +28,7 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
-from measure import peak_memory, seconds, wall
+from measure import peak_memory, resident_peak, seconds, wall
 from robustpca import FRPCAG, RPCA
 from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.parts.entry_losses import L1Norm
@@ -319,21 +319,15 @@ def census_like(n_rows: int) -> Any:
     return X
 
 
-def resident_peak() -> float:
-    """Most memory that this process has held so far, in GB."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1e6
-
-
 def census(quick: bool) -> None:
     """The size of the census table of the FRPCAG paper."""
     X = census_like(200_000 if quick else 2_500_000)
-    print(f"\nFRPCAG on {X.shape[0]} x {X.shape[1]}, float32; {resident_peak():.2f} GB held before")
+    held = f"{resident_peak() / 1e9:.2f} GB"
+    print(f"\nFRPCAG on {X.shape[0]} x {X.shape[1]}, float32; {held} held before")
     started = time.perf_counter()
     indices, _ = nearest_neighbors(X, 10)
-    print(
-        f"neighbours in {time.perf_counter() - started:.0f} s, {resident_peak():.2f} GB", flush=True
-    )
+    held = f"{resident_peak() / 1e9:.2f} GB"
+    print(f"neighbours in {time.perf_counter() - started:.0f} s, {held}", flush=True)
     print(f"recall {neighbor_recall(X, indices):.3f} (bar 0.9)", flush=True)
     del indices
     started = time.perf_counter()
@@ -348,7 +342,7 @@ def census(quick: bool) -> None:
         f"graphs + {model.n_iter_} iterations (single precision is exhausted then) + components "
         f"in {total:.0f} s, of which graphs and standardisation {before:.0f} s, {iteration:.2f} s "
         f"an iteration: 200 would have made it {total + (200 - model.n_iter_) * iteration:.0f} s "
-        f"(bar 600); rank {model.rank_}; peak memory {resident_peak():.2f} GB (bar 6)"
+        f"(bar 600); rank {model.rank_}; peak memory {resident_peak() / 1e9:.2f} GB (bar 6)"
     )
 
 

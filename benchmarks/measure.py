@@ -3,6 +3,7 @@
 import time
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 
@@ -38,3 +39,23 @@ def peak_memory(run: Callable[[], Any]) -> int:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak
+
+
+def resident() -> int:
+    """Bytes of memory that this process holds (Linux)."""
+    return _status("VmRSS")
+
+
+def resident_peak() -> int:
+    """Most bytes that this process has held, since `forget_peak` if that was called (Linux)."""
+    return _status("VmHWM")
+
+
+def forget_peak() -> None:
+    """Let `resident_peak` begin anew (Linux)."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def _status(name: str) -> int:
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))

@@ -38,7 +38,9 @@ def models(c: int) -> dict[str, Any]:
     return {
         "PCA()": PCA(c, random_state=0),
         "PCAOM()": PCAOM(c),
+        "PCAOM(init='robust')": PCAOM(c, init="robust"),
         "R1PCA()": R1PCA(c),
+        "R1PCA(init='robust')": R1PCA(c, init="robust"),
         "R1PCA(loss='cauchy', center='geometric_median')": R1PCA(
             c, loss="cauchy", center="geometric_median"
         ),
