@@ -201,6 +201,14 @@ def test_a_candidate_that_failed_for_some_seed_is_not_chosen():
     assert (entry.mean, entry.n_failed) == (1.0, 1)
 
 
+def test_a_candidate_with_fewer_seeds_is_not_chosen_for_its_luck():
+    table = small_table({"EPCA": best_of(EPCA(), sigma=[1.0, 2.0])})
+    all_run = [row("EPCA", s, 3.0 + s, role="candidate", tuned={"sigma": 1.0}) for s in (0, 1)]
+    half_run = [row("EPCA", 0, 2.0, role="candidate", tuned={"sigma": 2.0})]
+    (entry,) = entries_of(table, half_run + all_run)
+    assert (entry.tuned, entry.mean) == ({"sigma": 1.0}, 3.5)
+
+
 def test_ours_stands_beside_the_published_value(published):
     published({("PCA", 1): 1.05, ("PCA", 2): 2.0, ("PCA", 3): 7.0})
     rows = [row(score=1.0), row(score=1.0, n_components=2)]

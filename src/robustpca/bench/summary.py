@@ -105,8 +105,8 @@ def summarise(table: Table, rows: Iterable[Row]) -> dict[str, tuple[Entry, ...]]
 
     Of a `best_of` there are two: the candidate with the best mean of the first score, which
     carries the published value, and the default. Further scores are those of the same candidate:
-    they describe one and the same model. Candidates that failed for some seed are chosen only if
-    all did.
+    they describe one and the same model. Candidates that failed for some seed, or were not run for
+    it, are chosen only if all were.
 
     Parameters
     ----------
@@ -130,8 +130,10 @@ def summarise(table: Table, rows: Iterable[Row]) -> dict[str, tuple[Entry, ...]]
     sign = 1 if (table.better if sense == "neither" else sense) == "lower" else -1
 
     def badness(group: Sequence[Row]) -> tuple[int, bool, float]:
-        mean = sign * _mean(_values(group, main).values())
-        return sum(bool(row["error"]) for row in group), math.isnan(mean), mean
+        # A mean over few seeds may be small by luck: only those over equally many are compared.
+        values = _values(group, main)
+        mean = sign * _mean(values.values())
+        return -len(values), math.isnan(mean), mean
 
     chosen = {key: min(groups.values(), key=badness) for key, groups in fits.items()}
     datasets, corruptions = labels(table.datasets), labels(table.corruption)
