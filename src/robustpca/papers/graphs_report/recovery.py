@@ -118,12 +118,15 @@ table = Table(
             method="RGLPCA",
             against=["GLPCA"],
             where={"dataset": FACES},
+            caveat="The report speaks of outlying images; here every image has a block.",
         ),
         Claim(
             text="Robust PCA on graphs is more robust than all others.",
             section="3.5",
             method="RPCAG",
             where={"dataset": FACES},
+            caveat="The report repeats what the paper on RPCAG claims, and has no result of its own; "
+            "the graph is that of the corrupted images.",
         ),
     ],
 )
