@@ -179,6 +179,18 @@ def test_the_quick_level_is_not_judged():
     assert "at 1 of 1 place" not in finding.evidence
 
 
+def test_a_claim_about_large_data_waits_for_the_full_level():
+    rows = rows_of(new=5.0, old=6.0, older=7.0)
+    table = small_table(RIVALS, claims=[replace(CLAIM, level="full")])
+    (finding,) = evaluate(table, summarise(table, rows), "default")
+    assert finding.verdict == "not judged"
+    assert "full level" in finding.evidence
+    (finding,) = evaluate(table, summarise(table, rows), "full")
+    assert finding.verdict == "holds"
+    with pytest.raises(ValueError, match="level='quick'"):
+        replace(CLAIM, level="quick")
+
+
 def test_equal_pairs_are_for_neither_side():
     rows = [row("old", s, 1.0 + s) for s in range(12)]
     rows += [row("new", s, 1.0 + s - (s == 11)) for s in range(12)]

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from robustpca.bench.contests import MIN_SEEDS, SIGNIFICANCE, Contest, contests, rivals_of
-from robustpca.bench.declarations import Claim, Table
+from robustpca.bench.declarations import LEVELS, Claim, Table
 from robustpca.bench.formats import count, number, percent, value
 from robustpca.bench.summary import Entry, Summary, direction, labels
 
@@ -34,7 +34,7 @@ __all__ = ["JUDGED", "VERDICTS", "Finding", "evaluate"]
 JUDGED = ("holds", "depends", "does not hold")
 VERDICTS = (*JUDGED, "too few seeds", "not run", "not judged")
 LISTED = 6  # places named one by one
-QUICK = "Small data and grids: verdicts come from the default level or above."
+TOO_SMALL = "Small data and grids: verdicts come from the {} level or above."
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Finding:
     verdict : {'holds', 'depends', 'does not hold', 'too few seeds', 'not run', 'not judged'}
         'holds' if the claim is met at every place, with significance; 'does not hold' if it is
         missed with significance at most places, or met nowhere and so missed somewhere; 'depends'
-        for all between. 'not judged' at the quick level.
+        for all between. 'not judged' below the level of the claim.
     evidence : str
         The numbers in a sentence or two.
     score : str, default=''
@@ -90,18 +90,20 @@ def evaluate(table: Table, summary: Summary, level: str = "default") -> tuple[Fi
     summary : mapping of str to sequence of Entry
         Its entries for each score, from `summarise`.
     level : {'quick', 'default', 'full'}, default='default'
-        Where the rows come from. The quick level is too small to judge a paper by.
+        Where the rows come from. The quick level is too small to judge a paper by, and the default
+        one for some claims.
 
     Returns
     -------
     findings : tuple of Finding
         One for each claim.
     """
-    if level == "quick":
-        return tuple(
-            Finding(claim, "not judged", QUICK, _score(table, claim)) for claim in table.claims
-        )
-    return tuple(_finding(table, claim, summary) for claim in table.claims)
+    return tuple(
+        _finding(table, claim, summary)
+        if LEVELS.index(level) >= LEVELS.index(claim.level)
+        else Finding(claim, "not judged", TOO_SMALL.format(claim.level), _score(table, claim))
+        for claim in table.claims
+    )
 
 
 def _score(table: Table, claim: Claim) -> str:

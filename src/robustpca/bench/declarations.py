@@ -127,6 +127,8 @@ class Claim:
         Share of the places that counts as most of them, if the kind is 'mostly best'.
     along : str, default=None
         Something varied: compared is the exponent with which the score grows along it.
+    level : {'default', 'full'}, default='default'
+        From which level on it is judged: 'full' if it is about sizes that lower levels lack.
     caveat : str, default=''
         What the verdict does not say, in a sentence that stands beside it.
     """
@@ -145,11 +147,16 @@ class Claim:
     margin: float = 0.1
     share: float = 0.5
     along: str | None = None
+    level: str = "default"
     caveat: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"kind={self.kind!r} is not known: choose from {', '.join(KINDS)}.")
+        if self.level not in LEVELS[1:]:
+            raise ValueError(
+                f"level={self.level!r}, but claims are judged from the default or the full level on."
+            )
         rivals = [bool(self.against), bool(self.versus), self.bound is not None]
         if sum(rivals) > 1 or (self.kind == "always" and self.bound is None):
             raise ValueError(

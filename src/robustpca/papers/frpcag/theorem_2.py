@@ -53,6 +53,7 @@ table = Table(
             bound=1.0,
             method="FRPCAG",
             score="left as printed over right",
+            caveat="Surely a misprint: its own proof ends with the common weight on the left side.",
         ),
     ],
     notes=[
