@@ -191,6 +191,18 @@ def test_a_claim_about_large_data_waits_for_the_full_level():
         replace(CLAIM, level="quick")
 
 
+def test_few_of_many_places_say_nothing_about_most_of_them():
+    claim = Claim(text="Mostly best.", method="new", kind="mostly best", against=["old"])
+    rows = [row for c in (1, 2) for row in rows_of(n_components=c, new=6.0, old=5.0)]
+    some = judge(rows, claim, vary={"n_components": [1, 2, 3, 4]})
+    assert some.verdict == "does not hold"
+    few = judge(rows, claim, vary={"n_components": [1, 2, 3, 4, 5]})
+    assert few.verdict == "not run"
+    assert few.evidence.startswith("Run at 2 of 5 places")
+    limited = replace(claim, where={"n_components": [1, 2, 3]})
+    assert judge(rows, limited, vary={"n_components": [1, 2, 3, 4, 5]}).verdict == "does not hold"
+
+
 def test_equal_pairs_are_for_neither_side():
     rows = [row("old", s, 1.0 + s) for s in range(12)]
     rows += [row("new", s, 1.0 + s - (s == 11)) for s in range(12)]

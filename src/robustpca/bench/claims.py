@@ -11,7 +11,7 @@ rivals on the same seeds. What it must show depends on the kind of the claim:
     more than the stated margin is refuted at every place.
 'mostly best'
     The best mean at more than a share of the places, by the sign test over places; where two means
-    are equal, the place is for neither side.
+    are equal, the place is for neither side. At least half of the places must have been run.
 'always'
     Beyond a bound in no draw at all: one exception refutes a theorem.
 """
@@ -24,7 +24,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import binomtest
 
-from robustpca.bench.contests import MIN_SEEDS, SIGNIFICANCE, Contest, contests, rivals_of
+from robustpca.bench.contests import (
+    MIN_SEEDS,
+    SIGNIFICANCE,
+    Contest,
+    contests,
+    n_places,
+    rivals_of,
+)
 from robustpca.bench.declarations import LEVELS, Claim, Table
 from robustpca.bench.formats import count, number, percent, value
 from robustpca.bench.summary import Entry, Summary, direction, labels
@@ -99,7 +106,7 @@ def evaluate(table: Table, summary: Summary, level: str = "default") -> tuple[Fi
         One for each claim.
     """
     return tuple(
-        _finding(table, claim, summary)
+        _finding(table, claim, summary, level)
         if LEVELS.index(level) >= LEVELS.index(claim.level)
         else Finding(claim, "not judged", TOO_SMALL.format(claim.level), _score(table, claim))
         for claim in table.claims
@@ -110,7 +117,7 @@ def _score(table: Table, claim: Claim) -> str:
     return claim.score or next(iter(table.scores))
 
 
-def _finding(table: Table, claim: Claim, summary: Summary) -> Finding:
+def _finding(table: Table, claim: Claim, summary: Summary, level: str) -> Finding:
     score = _score(table, claim)
     better = claim.better or direction(table, score)
     entries = summary[score]
@@ -118,14 +125,16 @@ def _finding(table: Table, claim: Claim, summary: Summary) -> Finding:
     defaults = {entry.method for entry in entries if entry.is_default}
     plain = [entry for entry in entries if entry.is_default == (entry.method in defaults)]
     compared = {claim.method, *rivals_of(table, claim)}
-    finding = _judged(table, claim, [entry for entry in entries if not entry.is_default], better)
-    finding = replace(finding, score=score)
+    chosen = [entry for entry in entries if not entry.is_default]
+    finding = replace(_judged(table, claim, chosen, better, level), score=score)
     if not defaults & compared or finding.verdict == "not run":
         return finding
-    return replace(finding, by_default=_judged(table, claim, plain, better))
+    return replace(finding, by_default=_judged(table, claim, plain, better, level))
 
 
-def _judged(table: Table, claim: Claim, entries: Sequence[Entry], better: str) -> Finding:
+def _judged(
+    table: Table, claim: Claim, entries: Sequence[Entry], better: str, level: str
+) -> Finding:
     found = contests(table, claim, entries, better)
     if not found:
         run = {entry.method for entry in entries}
@@ -138,6 +147,10 @@ def _judged(table: Table, claim: Claim, entries: Sequence[Entry], better: str) -
     text = _evidence(claim, better, found, len(rivals_of(table, claim)))
     text += f" Not run: {', '.join(lacking)}." if lacking else ""
     text += f" {claim.caveat}" if claim.caveat else ""
+    n_declared = n_places(table, claim, level)
+    if claim.kind == "mostly best" and 2 * len(found) < n_declared:
+        few = f"Run at {len(found)} of {n_declared} places, too few to speak of most of them."
+        return Finding(claim, "not run", f"{few} {text}")
     where = f"{', '.join(datasets)} ({count(len(found), 'place')})"
     return Finding(claim, _verdict(claim, found), text, judged_on=where)
 

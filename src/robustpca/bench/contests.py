@@ -9,6 +9,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ __all__ = [
     "Contest",
     "contests",
     "exponents",
+    "n_places",
     "p_value",
     "rivals_of",
 ]
@@ -130,6 +132,15 @@ def rivals_of(table: Table, claim: Claim) -> list[str]:
     if claim.bound is not None:
         return []
     return [*claim.against] or [name for name in table.methods if name != claim.method]
+
+
+def n_places(table: Table, claim: Claim, level: str) -> int:
+    """At how many places a claim could be judged if all of the table were run."""
+    places = product(table.sources(level), table.corruptions(level), table.points(level))
+    return sum(
+        _is_within({"dataset": dataset, "corruption": corruption, **settings}, claim.where)
+        for dataset, corruption, settings in places
+    )
 
 
 def exponents(entries: Iterable[Entry], along: str) -> list[Entry]:
@@ -259,9 +270,12 @@ def _facts(entry: Entry) -> dict[str, Any]:
 
 
 def _is_covered(entry: Entry, where: Mapping[str, Sequence[Any]]) -> bool:
-    facts = _facts(entry)
+    return _is_within(_facts(entry), where)
+
+
+def _is_within(facts: Mapping[str, Any], where: Mapping[str, Sequence[Any]]) -> bool:
     return all(
-        str(facts.get(name)) in {str(describe(one)) for one in values}
+        str(describe(facts.get(name))) in {str(describe(one)) for one in values}
         for name, values in where.items()
     )
 
