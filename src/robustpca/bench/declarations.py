@@ -155,7 +155,7 @@ class Claim:
             raise ValueError(f"kind={self.kind!r} is not known: choose from {', '.join(KINDS)}.")
         if self.level not in LEVELS[1:]:
             raise ValueError(
-                f"level={self.level!r}, but claims are judged from the default or the full level on."
+                f"level={self.level!r}, but claims are judged from the default or full level on."
             )
         rivals = [bool(self.against), bool(self.versus), self.bound is not None]
         if sum(rivals) > 1 or (self.kind == "always" and self.bound is None):

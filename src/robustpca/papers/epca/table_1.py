@@ -96,10 +96,10 @@ table = Table(
         "components are oblique, so the formula of the error, taken literally, does not project. "
         "Here the projection is orthogonal. The literal formula comes nearer to print on COIL20, "
         "1.07, 0.97 and 0.87 of it instead of 1.04, 0.89 and 0.77 (one seed).",
-        "EPCA: sigma is chosen by the error itself, as in the paper, here by its mean over "
-        "the seeds. The default chooses sigma from the data alone. The default level has 11 of the 41 "
-        "values: where EPCA and PCA-OM differ by hundredths of a percent, as in four of the nine "
-        "cells of JAFFE, YALE and ORL, a finer choice may turn their order.",
+        "EPCA: sigma is chosen by the error itself, as in the paper, here by its mean over the "
+        "seeds. The default chooses sigma from the data alone. The default level has 11 of the 41 "
+        "values: where EPCA and PCA-OM differ by hundredths of a percent, as in seven of the "
+        "twelve cells, a finer choice may turn their order.",
         "Claims are judged on JAFFE as well, which are the same faces in another crop.",
     ],
 )

@@ -98,9 +98,9 @@ table = Table(
         "vectors turn to the lowest eigenvectors of both graphs.",
         "A singular value is large if it is above a hundredth of the largest. The contrast is the "
         "mean magnitude of the interaction within classes over that between them.",
-        "On MNIST 3 of the 1000 digits are in the wrong cluster with weights of 1, 2 with weights of "
-        "3 and 10, and 3 with weights of 30: there is next to no error that could fall, so that its "
-        "equal ends say nothing about the claim.",
+        "On MNIST 3 of the 1000 digits are in the wrong cluster with weights of 1, 2 with weights "
+        "of 3 and 10, and 3 with weights of 30: there is next to no error that could fall, so that "
+        "its equal ends say nothing about the claim.",
     ],
     paper=PAPER,
 )

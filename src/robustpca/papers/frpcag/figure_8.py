@@ -78,8 +78,8 @@ table = Table(
         "The weights were chosen by a look at the scores of small copies of the highway and of the "
         "synthetic video.",
         "Times are judged to one tolerance, 1e-3 for all; FRPCAG to 1e-5, its default, stands "
-        "beside. They are judged at the full level, which has all frames at their size: those of the "
-        "default level, 200 of 60 x 80 pixels, take a second or two with any method.",
+        "beside. They are judged at the full level, which has all frames at their size: those of "
+        "the default level, 200 of 60 x 80 pixels, take a second or two with any method.",
         "A pixel moves if it differs from the background by more than 25 grey levels.",
     ],
     claims=[

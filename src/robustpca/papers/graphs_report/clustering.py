@@ -82,10 +82,10 @@ table = Table(
         "of the images at 28 x 23 at the quick level.",
         "The report draws no conclusion about clustering: there is no claim about its errors. What "
         "it says about the cost of the methods is judged here.",
-        "Digits and planted clusters, with 5 % wrong entries, need no data. The report calls robust "
-        "PCA slow on large data: whether RPCAG is as fast is judged on its faces alone. On the digits "
-        "and on the planted clusters, which take tenths of a second, RPCAG takes 1.2 to 1.4 times as "
-        "long as RPCA, its graph included.",
+        "Digits and planted clusters, with 5 % wrong entries, need no data. The report calls "
+        "robust PCA slow on large data: whether RPCAG is as fast is judged on its faces alone. On "
+        "the digits and on the planted clusters, which take tenths of a second, RPCAG takes 1.2 to "
+        "1.4 times as long as RPCA, its graph included.",
     ],
     claims=[
         Claim(

@@ -111,7 +111,7 @@ table = Table(
             method="GLPCA",
             against=["PCA"],
             where={"dataset": FACES},
-            caveat="With the graph of the corrupted images; the report does not say how its own is made.",
+            caveat="With the graph of the corrupted images; the report does not describe its own.",
         ),
         Claim(
             text="The norm that is not squared makes PCA with a graph more robust.",
@@ -126,7 +126,7 @@ table = Table(
             section="3.5",
             method="RPCAG",
             where={"dataset": FACES},
-            caveat="The report repeats what the paper on RPCAG claims, and has no result of its own. "
+            caveat="The report repeats what the paper on RPCAG claims, without results of its own. "
             "With the graph of the corrupted images.",
         ),
     ],

@@ -36,9 +36,9 @@ table = Table(
         "negative if it always falls. 1e-9 is allowed for rounding.",
         "The number gamma of the objective is chosen anew in each pass, so that as many samples "
         "stay active as were asked for: each pass lowers another objective than the one before.",
-        "The weighted error alone, without gamma, rises in some passes as well. Measured with the gamma "
-        "of the last pass, the objective fell in all of 15 passes, in three draws on ORL of 32 x 32 "
-        "pixels: it is gamma that moves, and not the method that goes astray.",
+        "The weighted error alone, without gamma, rises in some passes as well. Measured with the "
+        "gamma of the last pass, the objective fell in all of 15 passes, in three draws on ORL of "
+        "32 x 32 pixels: it is gamma that moves, and not the method that goes astray.",
         "The paper starts from random weights; equal weights and the start of this library stand "
         "beside.",
     ],

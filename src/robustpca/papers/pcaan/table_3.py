@@ -80,9 +80,9 @@ table = Table(
         "PCA-AN and RPCA-OM solve the same eigenproblem in each pass. The printed factor of "
         "sixteen to a hundred between them must lie in the programs, such as an eigenproblem of "
         "all features in one of them.",
-        "On AT&T a pass of PCA-AN takes 0.06 seconds here, and 8.14 / 50 = 0.16 in print; one of GLRAM "
-        "or R2DPCA 0.02, and 0.14 or 0.17 in print. So the paper's programs for images were the slower "
-        "ones, which is why it finds PCA-AN as fast as R2DPCA, and we do not.",
+        "On AT&T a pass of PCA-AN takes 0.06 seconds here, and 8.14 / 50 = 0.16 in print; one of "
+        "GLRAM or R2DPCA 0.02, and 0.14 or 0.17 in print. So the paper's programs for images were "
+        "the slower ones, which is why it finds PCA-AN as fast as R2DPCA, and we do not.",
         "The paper does not say whether the images were occluded; here they are not. See "
         "pcaan_table_2 for FEI and FERET.",
     ],
