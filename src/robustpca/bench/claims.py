@@ -41,7 +41,10 @@ __all__ = ["JUDGED", "VERDICTS", "Finding", "evaluate"]
 JUDGED = ("holds", "depends", "does not hold")
 VERDICTS = (*JUDGED, "too few seeds", "not run", "not judged")
 LISTED = 6  # places named one by one
-TOO_SMALL = "Small data and grids: verdicts come from the {} level or above."
+TOO_SMALL = {
+    "default": "Small data and grids: verdicts come from the default level or above.",
+    "full": "Smaller data than the claim is about: judged at the full level alone.",
+}
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ def evaluate(table: Table, summary: Summary, level: str = "default") -> tuple[Fi
     return tuple(
         _finding(table, claim, summary, level)
         if LEVELS.index(level) >= LEVELS.index(claim.level)
-        else Finding(claim, "not judged", TOO_SMALL.format(claim.level), _score(table, claim))
+        else Finding(claim, "not judged", TOO_SMALL[claim.level], _score(table, claim))
         for claim in table.claims
     )
 
