@@ -10,18 +10,17 @@ from threadpoolctl import threadpool_limits
 from robustpca.engine.threads import ThreadPool
 from robustpca.parts.entry_losses import HuberNorm, L1Norm, SquaredNorm
 from robustpca.parts.graphs import knn_graph, laplacian
-from robustpca.solvers.splitting import (
-    FAR,
+from robustpca.solvers.noise import pursuit_loss
+from robustpca.solvers.penalties import (
     Balanced,
-    GraphSmoothness,
     Growing,
     HandOver,
     largest_entry,
     mean_size,
     observed_norm,
-    pursuit_loss,
-    split,
 )
+from robustpca.solvers.split_matrix import GraphSmoothness
+from robustpca.solvers.splitting import FAR, split
 
 both = pytest.mark.parametrize("schedule", [Balanced, Growing])
 exact = pytest.mark.parametrize("schedule", [Balanced, HandOver])

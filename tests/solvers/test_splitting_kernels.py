@@ -6,7 +6,8 @@ import pytest
 from robustpca.engine.threads import compiled
 from robustpca.parts.entry_losses import HuberNorm, L1Norm, SquaredNorm
 from robustpca.parts.graphs import knn_graph, laplacian
-from robustpca.solvers.splitting import GraphSmoothness, extract_tile, residual_step
+from robustpca.solvers.entry_steps import extract_tile, residual_step
+from robustpca.solvers.split_matrix import GraphSmoothness
 
 
 class TestKernels:

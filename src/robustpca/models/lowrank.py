@@ -37,11 +37,13 @@ from robustpca.parts.graphs import adjacency_of, laplacian
 from robustpca.parts.units import Units, column_units, unit_differences
 from robustpca.solvers.altproj import alternating_projections
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph
+from robustpca.solvers.noise import pursuit_loss
 from robustpca.solvers.penalties import Balanced, Growing, HandOver
 from robustpca.solvers.refit import ResidualFlags, refit
 from robustpca.solvers.sampled import Check, sampled_pursuit
 from robustpca.solvers.smoothness import pursuit_smoothness
-from robustpca.solvers.splitting import GraphSmoothness, Split, compact, pursuit_loss, split
+from robustpca.solvers.split_matrix import GraphSmoothness
+from robustpca.solvers.splitting import Split, compact, split
 
 __all__ = ["RPCA", "RPCAG"]
 
