@@ -25,7 +25,7 @@ from robustpca.parts.entry_losses import EntryLoss
 from robustpca.parts.graphs import eigenvalue_bound
 from robustpca.solvers.anderson import Anderson
 from robustpca.solvers.certificate import completed
-from robustpca.solvers.entry_steps import extract_tile, residual_step
+from robustpca.solvers.entry_steps import extract_tile, printed_step, residual_step
 from robustpca.solvers.penalties import TINY, fill_missing, fits_single_precision
 
 # Lanczos steps for the norm of the multipliers, and the length of a side up to which it is exact.
@@ -79,15 +79,22 @@ class SplitMatrix:
     """The state of the loop: data, and the matrix ``A`` whose singular values are lowered.
 
     What remains of ``A`` after the low-rank part is taken away are its multipliers over the
-    penalty, so neither these nor the sparse part are stored.
+    penalty, so neither these nor the sparse part are stored. In the ``printed`` order of inexact
+    ALM the residual part needs other multipliers over the penalty: ``dual``.
     """
 
     def __init__(
-        self, X: Array, loss: EntryLoss, smoothness: GraphSmoothness | None, pool: ThreadPool
+        self,
+        X: Array,
+        loss: EntryLoss,
+        smoothness: GraphSmoothness | None,
+        pool: ThreadPool,
+        printed: bool,
     ) -> None:
         self.X, self.loss, self.smoothness, self.pool = X, loss, smoothness, pool
         self.lanes, self.tile_rows = lanes(X.shape), tile_rows(X.shape[1])
-        self.threshold = SingularThreshold(X.shape, pool)
+        self.threshold = SingularThreshold(X.shape, pool, careful=printed)
+        self.dual: Array | None = None
         self.lipschitz = smoothness.lipschitz if smoothness is not None else 0.0
         self.anderson: Anderson | None = None
         self.accelerated, self.known_penalty = False, 0.0
@@ -159,10 +166,14 @@ class SplitMatrix:
     ) -> tuple[float, float, float]:
         """Update ``A``; return primal residual, norm of the multipliers, and the loss."""
         by_row = (decay, *self.loss.dual_map(1 / penalty))
-        numbers = (relaxation, self.loss.threshold, self.loss.curvature)
+        numbers, state = (self.loss.threshold, self.loss.curvature), [self.A]
+        kernel, graph_force = compiled(printed_step), self._graph_force(low_rank)
+        if self.dual is not None:
+            state.append(self.dual)
+        else:
+            kernel, numbers = compiled(residual_step), (relaxation, *numbers)
         settings = [np.full(self.tile_rows, number, self.dtype) for number in by_row]
         settings += [self.dtype.type(number) for number in numbers]
-        kernel, graph_force = compiled(residual_step), self._graph_force(low_rank)
         anderson = self.anderson if self.accelerated else None
         n_products = anderson.memory if anderson is not None else 0
         self.threshold.start_pass(self.dtype)
@@ -179,7 +190,8 @@ class SplitMatrix:
                     # The residual part has to balance the gradient of the smooth term as well.
                     force = (graph_force[place] / self.dtype.type(penalty)) @ low_rank.right
                     tile += force / self.dtype.type(decay)
-                kernel(self.data[place], tile, low, *settings, sums)
+                tiles = [array[place] for array in state]
+                kernel(self.data[place], *tiles, low, *settings, sums)
                 if graph_force is not None:
                     tile -= force
                 total += sums[: len(tile)].sum(axis=0)

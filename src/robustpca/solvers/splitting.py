@@ -26,6 +26,7 @@ from robustpca.solvers.penalties import (
     HandOver,
     Schedule,
     clip_outliers,
+    fill_missing,
     fits_single_precision,
     largest_entry,
     observed_norm,
@@ -37,7 +38,7 @@ from robustpca.solvers.split_matrix import Certificate, GraphSmoothness, SplitMa
 PATIENCE = 15
 # A gap down to which single precision is good enough.
 ROUGH_GAP = 1e-5
-# A gap beyond which parts that add up to the data are no answer.
+# A gap beyond which parts that add up to the data are far from the optimum.
 FAR = 2e-3
 # A sparse matrix with a larger share of entries takes more memory than a dense array.
 DENSE_SHARE = 1 / 3
@@ -207,7 +208,9 @@ def split(
                     at.ended = change <= tol and run.is_accurate(tol, run.penalties.single_until)
             # As large as some copies of the data, and not needed any more.
             run.loop.anderson = None
-        if X.dtype == np.float64 and not (at.ended and exact):
+        if run.loop.dual is not None:
+            run.step_back()
+        elif X.dtype == np.float64 and not (at.ended and exact):
             run.use_double_precision()
         certificate = run.certify(at.ended and exact)
         dual_matrix = run.loop.A if multipliers else None
@@ -219,8 +222,7 @@ def split(
         compact(certificate.sparse),
         np.array(at.objective),
         iteration,
-        # Parts that add up to the data may still be far from the optimum.
-        at.ended and (exact or certificate.gap <= FAR),
+        at.ended,
         change,
         # A penalty that has grown without bound is a bad start for new rows.
         row_penalty=penalty if exact else usual_penalty(X),
@@ -252,7 +254,8 @@ class Run:
         start: Start | None = None,
     ) -> None:
         self.X, self.penalties = X, penalties
-        self.loop = loop = SplitMatrix(X, loss, smoothness, pool)
+        printed = penalties.printed_order and smoothness is None
+        self.loop = loop = SplitMatrix(X, loss, smoothness, pool, printed)
         # A start that is nearly right has digits which single precision does not.
         rough = start is None or start.matrix.dtype == np.float32
         single = rough and fits_single_precision(X)
@@ -273,7 +276,12 @@ class Run:
         self.change = start.change if start is not None else np.inf
         self.turn = self.primal = self.best = np.inf
         self.since = self.iteration = 0
+        self.factor = 1.0
         self.proof: tuple[Certificate, Array] | None = None
+        if printed:
+            # The first multipliers: what was added to the data, or what a start knows.
+            known = clipped if start is None else self.look().dense()
+            loop.dual = fill_missing(loop.A - known)
 
     @property
     def given(self) -> tuple[Any, ...]:
@@ -295,13 +303,16 @@ class Run:
         spread = partial(loop.usual_residual, low_rank)
         penalties.observe(self.penalty, self.change, self.turn, spread)
         moved = partial(low_rank.distance, self.previous)
-        factor = max(
+        self.factor = factor = max(
             penalties.factor(self.iteration, self.primal, moved), self.least / self.penalty
         )
-        self.penalty *= factor
+        if loop.dual is None:
+            self.penalty *= factor
         relaxation = min(penalties.relaxation, 0.98 * (2 - loop.lipschitz / (2 * self.penalty)))
         loop.accelerate(penalties.accelerated, self.penalty)
         self.primal, dual, cost = loop.step(low_rank, self.penalty, 1 / factor, relaxation)
+        if loop.dual is not None:
+            self.penalty *= factor
         self.is_current = False
         self.change, self.turn = self.primal / self.norm, self.primal / max(dual, TINY)
         if penalties.strict:
@@ -319,8 +330,27 @@ class Run:
     def use_double_precision(self) -> None:
         """Continue in double precision."""
         if self.loop.dtype == np.float32:
+            self.loop.data = self.X  # the copy in single precision need not wait for the next line
             self.loop.set_matrix(self.X, self.loop.A.astype(np.float64))
             self.is_current, self.since = False, 0
+
+    def step_back(self) -> None:
+        """Let the matrix be that of both parts of the last pass, which took the printed order.
+
+        The next low-rank part and these multipliers would not add up to the data as well.
+        """
+        loop, dual = self.loop, self.loop.dual
+        if self.X.dtype == np.float64:
+            loop.data, loop.A, loop.dtype = (
+                self.X,
+                loop.A.astype(np.float64, copy=False),
+                self.X.dtype,
+            )
+        self.low_rank, self.is_current = self.low_rank.astype(loop.dtype), True
+        for place in (place for lane in loop.lanes for place in lane):
+            both = 2 * self.low_rank.dense(place) + (1 + self.factor) * dual[place]
+            loop.A[place] = both - loop.A[place]
+        self.penalty, loop.dual = self.penalty / self.factor, None
 
     def gap(self, at_most: float) -> float:
         """The duality gap if it is no more than ``at_most``, otherwise a lower bound of it."""
