@@ -290,6 +290,32 @@ class TestHandOver:
             failed += wrong
         assert failed > 0
 
+    def test_one_pass_without_progress_does_not_end_the_growth(self):
+        schedule = HandOver()
+        schedule.loss = L1Norm(1.0)
+        turns, fixed = [1.0, 0.5, 0.3, 0.6, 0.2, 0.3, 0.4, 0.5], []
+        for k, turn in enumerate(turns):
+            # Residual entries vanish faster than the smallest sparse one.
+            schedule.observe(1.5**k, 1e-4, turn, lambda k=k: 1e-4 * 0.3**k)
+            fixed.append(schedule.fixed)
+            factor = schedule.factor(k, 1.0, lambda: 1.0)
+        # The turn is not shorter than two passes before in the fourth pass, and in the last two.
+        assert fixed == [False] * 7 + [True]
+        assert schedule.vanishing
+        # What the penalty grew by in the meantime is undone.
+        assert factor == pytest.approx(1.5**-2)
+
+    def test_exact_data_whose_multipliers_rest_for_a_pass_need_no_more_passes(self):
+        # A penalty that was held then took 87 passes after the estimate of the noise.
+        rng = np.random.default_rng(4)
+        low = rng.normal(size=(500, 25)) @ rng.normal(size=(25, 500)) / 5
+        X = low + np.where(rng.random(low.shape) < 0.05, rng.uniform(-10, 10, low.shape), 0.0)
+        loss, _, start = pursuit_loss(X, noise="auto")
+        result = pursue(X, loss, schedule=HandOver, start=start, tol=1e-6)
+        assert result.converged
+        assert result.n_iter <= 10
+        assert relative(result.low_rank.dense(), low) < 1e-6
+
     @exact
     @pytest.mark.parametrize("noise", [0.0, 0.1])
     def test_no_tolerance_takes_more_passes_than_a_tighter_one(self, schedule, noise, rng):

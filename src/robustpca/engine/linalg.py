@@ -15,6 +15,19 @@ def square_norms(A: Array) -> Array:
     return np.einsum("ij,ij->i", A, A, dtype=np.float64)
 
 
+def inner_product(A: Array, B: Array) -> float:
+    """Sum of the products of entries, without those that are missing (NaN)."""
+    total = float(np.vdot(A, B))
+    return total if np.isfinite(total) else float(np.nansum(A * B))
+
+
+def median(values: Array) -> float:
+    """Median of some numbers, none of them NaN, without the checks of `numpy.median`."""
+    middle = len(values) // 2
+    places = [middle] if len(values) % 2 else [middle - 1, middle]
+    return float(np.partition(values, places)[places].mean())
+
+
 def column_percentiles(A: Array, wanted: list[float]) -> Array:
     """Percentiles of each column without its missing entries; NaN for a column without others."""
     # Sorting is faster than a selection for several columns at once. Missing entries come last.

@@ -93,15 +93,15 @@ class RPCA(LowRankModel):
         'auto' and 'admm' reach the optimum. 'auto' raises the penalty as 'ialm' does until it
         suits the data, then holds it and accelerates; 'admm' balances it from the start. 'ialm'
         (inexact augmented Lagrangian, as printed [3]_) stops when the parts add up to the data,
-        and falls short of the optimum on noisy data: see ``dual_gap_``. 'altproj' (accelerated alternating
-        projections [4]_) takes ``n_components`` as the rank of L; it is not convex, tolerates
-        more corruption where it works, and has no warm start. 'sampled' is for millions of
-        entries: it finds the row and column space from a few hundred sampled rows and columns,
-        as iterated robust CUR does [5]_, and makes one to eight passes over the data. It takes
-        an integer ``n_components`` as the rank of L if that agrees with the data, and finds the
-        rank otherwise; the noise is always estimated. The result is checked on rows and columns
-        drawn anew; where residuals do not look like noise there, a warning says so and 'altproj'
-        or 'admm' follows.
+        and falls short of the optimum on noisy data: see ``dual_gap_``. 'altproj' (accelerated
+        alternating projections [4]_) takes ``n_components`` as the rank of L; it is not convex,
+        tolerates more corruption where it works, and has no warm start. 'sampled' is for millions
+        of entries: it finds the row and column space from a few hundred sampled rows and columns,
+        as iterated robust CUR does [5]_, and makes one to eight passes over the data. It takes an
+        integer ``n_components`` as the rank of L if that agrees with the data, and finds the rank
+        otherwise; the noise is always estimated. The result is checked on rows and columns drawn
+        anew; where residuals do not look like noise there, a warning says so and 'altproj' or
+        'admm' follows.
     center : {'auto', 'median'} or None, default='auto'
         'median' subtracts the median of each column first. Without it a constant shift of the
         data is part of the low-rank part, as one more direction. 'auto' does it for tables whose
@@ -122,8 +122,8 @@ class RPCA(LowRankModel):
         Share of the entries without an error that may be flagged in ``entry_flags_``.
     tol : float, default=1e-6
         Stop when ``dual_gap_`` is this small and the residual of the two parts is as small a
-        share of the data ('ialm': the residual alone). Ten thousand times this, but at most 0.01, is enough if the low-rank
-        part is fitted again (``debias``): that only starts there.
+        share of the data ('ialm': the residual alone). Ten thousand times this, but at most 0.01,
+        is enough if the low-rank part is fitted again (``debias``): that only starts there.
     max_iter : int, default=1000
         Largest number of passes.
     warm_start : bool, default=False

@@ -16,7 +16,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from robustpca.engine.blocks import DenseBlock, slices
-from robustpca.engine.linalg import Array, orthonormal, square_norms
+from robustpca.engine.linalg import Array, inner_product, orthonormal, square_norms
 from robustpca.engine.rows import ArrayRows, Rows
 from robustpca.engine.scratch import each, empty_beside, is_scratch
 from robustpca.engine.svt import LowRank, row_tiles, tile_rows
@@ -720,7 +720,8 @@ def observed_scale(X: Array) -> float:
     n_observed, squares = 0, 0.0
     for place in each(row_tiles(X.shape), X):
         n_observed += int(np.count_nonzero(~np.isnan(X[place])))
-        squares += float(np.nansum(np.square(X[place], dtype=np.float64)))
+        tile = X[place].astype(np.float64, copy=False)
+        squares += inner_product(tile, tile)
     return float(np.sqrt(squares / max(n_observed, 1)))
 
 

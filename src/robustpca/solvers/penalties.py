@@ -155,10 +155,11 @@ class Growing(Schedule):
 class HandOver(Growing):
     """A penalty that grows until it suits the data, and is fixed from then on.
 
-    On data that are exactly low rank + sparse the residual vanishes while the penalty grows, and a
-    few passes more make the multipliers right; growth ends early if they stop approaching. On
-    other data it ends where the smallest sparse entry has the size of a usual residual: larger
-    penalties stop the multipliers, lower ones the low-rank part.
+    On data that are exactly low rank + sparse the residual vanishes while the penalty grows, and
+    a few passes more make the multipliers right; growth ends early, and the last of it is undone,
+    if they stop approaching in ``patience`` passes. On other data it ends where the smallest
+    sparse entry has the size of a usual residual: larger penalties stop the multipliers, lower
+    ones the low-rank part.
     """
 
     exact, printed_order = True, False
@@ -169,12 +170,15 @@ class HandOver(Growing):
     # Passes that exact data need at most before acceleration pays; how often the penalty is
     # examined after the hand-over, and until when.
     plain, every, last = 5, 40, 400
+    # Passes in a row in which the multipliers do not approach: a single one says nothing.
+    patience = 2
     # Passes before which residuals tell nothing, since the low-rank part is only coming up.
     least = 6
 
     def __init__(self, rate: float = 1.5) -> None:
         super().__init__(rate)
         self.since, self.settled, self.fixed, self.vanishing = 0, 0, False, False
+        self.stalls, self.undoing = 0, 1.0
         self.spreads, self.turns = [np.inf], [np.inf, np.inf]
 
     def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
@@ -199,14 +203,20 @@ class HandOver(Growing):
         self.turns.append(turn)
         ratio = self.loss.weight / max(penalty * self.spreads[-1], TINY)
         falling = ratio > self.far and self.spreads[-1] <= self.falling * self.spreads[-2]
-        stalled = falling and self.turns[-1] > self.falling * self.turns[-3]
-        vanishing = stalled or change <= self.small or self.growth_left <= 1
+        rests = self.turns[-1] > self.falling * self.turns[-3]
+        self.stalls = self.stalls + 1 if rests and (falling or self.stalls > 0) else 0
+        vanishing = change <= self.small or self.growth_left <= 1
+        if self.stalls >= self.patience and not vanishing:
+            vanishing, self.undoing = True, self.rate**-self.patience
         if vanishing or (ratio <= self.usual and len(self.spreads) > self.least):
             self.resume(self.loss, vanishing)
 
     def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
         if not self.fixed:
             return super().factor(iteration, primal, moved)
+        if self.undoing < 1:
+            factor, self.undoing = self.undoing, 1.0
+            return factor
         self.since += 1
         if self.since % self.every == 0:
             # After a pass without acceleration: does the penalty suit the data?
@@ -238,7 +248,8 @@ class Exploring(HandOver):
     usual = 5.0
 
     def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
-        return 1.0 if self.fixed else super().factor(iteration, primal, moved)
+        waits = self.fixed and self.undoing == 1
+        return 1.0 if waits else super().factor(iteration, primal, moved)
 
 
 def largest_entry(X: Array) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from robustpca.engine.linalg import Array
+from robustpca.engine.linalg import Array, inner_product, median
 from robustpca.engine.svt import (
     LowRank,
     SingularThreshold,
@@ -117,10 +117,11 @@ class SplitMatrix:
         """
         data, seen, nonzero = self.sampled
         sizes = np.abs(data - low_rank.left[self.sample] @ low_rank.right)
+        if nonzero is None:  # none of them is zero or missing
+            return GAUSSIAN * median(sizes.ravel())
         if not nonzero.any():
             return 0.0
-        others = float(np.median(sizes[nonzero]))
-        every = others if nonzero.all() else float(np.median(sizes[seen]))
+        others, every = median(sizes[nonzero]), median(sizes[seen])
         return GAUSSIAN * np.sqrt(others * max(every, 0.01 * others))
 
     def loss_of_data(self) -> float:
@@ -140,7 +141,9 @@ class SplitMatrix:
         """Start, or continue in another precision."""
         self.data, self.A, self.dtype = data, A, A.dtype
         some = data[self.sample]
-        self.sampled = some, np.isfinite(some), np.isfinite(some) & (some != 0)
+        seen = np.isfinite(some)
+        nonzero = seen & (some != 0)
+        self.sampled = some, seen, None if nonzero.all() else nonzero
         self.threshold.multiply(A)
 
     def low_rank(self, penalty: float) -> LowRank:
@@ -232,12 +235,7 @@ class SplitMatrix:
         dual = np.empty(self.X.shape, self.dtype)
         sparse_part, inner, squares, value = self.extract(low_rank, penalty, dual)
         if complete:
-            completed(dual, self.data, low_rank, self.loss.weight, self.pool)
-            inner = sum(
-                float(np.nansum(self.data[place] * dual[place]))
-                for lane in self.lanes
-                for place in lane
-            )
+            inner = self._completed(dual, low_rank)
         found = self._gap(low_rank, 1.0, inner, squares, value)
         # The norm costs as much as some passes; a part of it may be enough to see that the gap
         # is too large.
@@ -247,11 +245,24 @@ class SplitMatrix:
             found = max(found, self._gap(low_rank, norm, inner, squares, value))
         return Certificate(low_rank, sparse_part, found), dual
 
-    def certify(self, low_rank: LowRank, penalty: float) -> Certificate:
-        """Both parts and the duality gap; afterwards ``A`` holds the multipliers."""
-        sparse_part, *sums = self.extract(low_rank, penalty, self.A)
-        norm = max(self._norms(self.A, low_rank))
-        return Certificate(low_rank, sparse_part, self._gap(low_rank, norm, *sums))
+    def certify(self, low_rank: LowRank, penalty: float, enough: float = np.inf) -> Certificate:
+        """Both parts and the duality gap; afterwards ``A`` holds the multipliers.
+
+        If the gap is more than ``enough``, multipliers are made to agree with both parts.
+        """
+        sparse_part, inner, *sums = self.extract(low_rank, penalty, self.A)
+        found = self._gap(low_rank, max(self._norms(self.A, low_rank)), inner, *sums)
+        if found > enough:
+            inner = self._completed(self.A, low_rank)
+            norm = max(self._norms(self.A, low_rank))
+            found = min(found, self._gap(low_rank, norm, inner, *sums))
+        return Certificate(low_rank, sparse_part, found)
+
+    def _completed(self, dual: Array, low_rank: LowRank) -> float:
+        """Make multipliers agree with both parts; returns their inner product with the data."""
+        completed(dual, self.data, low_rank, self.loss.weight, self.pool)
+        places = (place for lane in self.lanes for place in lane)
+        return sum(inner_product(self.data[place], dual[place]) for place in places)
 
     def _norms(self, dual: Array, low_rank: LowRank) -> Iterator[float]:
         """Lower bounds of the spectral norm of the multipliers; the largest is accurate.
