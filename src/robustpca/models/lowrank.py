@@ -727,7 +727,7 @@ def _unfinished(model: RPCA | RPCAG, result: Split) -> tuple[Warning, ...]:
     """What to change if the loop has not reached its end, or ended far from the optimum."""
     if result.converged and getattr(model, "solver", "admm") == "ialm" and result.gap > FAR:
         return (
-            UserWarning(
+            ConvergenceWarning(
                 f"RPCA: solver='ialm' ended where low_rank_ + sparse_ is the data, but the "
                 f"objective may be too high by a share of {result.gap:.1e}. Use solver='auto'."
             ),
