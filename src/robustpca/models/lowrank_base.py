@@ -155,7 +155,7 @@ class LowRankModel(SubspaceModel):
 
     def _solved(self, rows: Rows, function: Any, *state: Any) -> Any:
         """Apply a function to blocks of new rows and to the problem that each of them solves."""
-        if isinstance(rows, ArrayRows):
+        if isinstance(rows, ArrayRows) and len(rows.bounds) > 1:
             observed(rows)  # bad rows are told by their place among all
         problem = self._decomposition.row_problem
         return rows.centred(self.mean_).rowwise(function, problem, *state)
@@ -240,7 +240,7 @@ class LowRankModel(SubspaceModel):
         return max(1, min(int(np.searchsorted(shares, self.n_components) + 1), rank))
 
 
-def _split(block: DenseBlock, problem: "Decomposition") -> tuple[Array, Array, Array]:
+def _split(block: DenseBlock, problem: "Decomposition") -> tuple[Array, ...]:
     return problem.split_rows(observed_block(block))
 
 
@@ -293,8 +293,11 @@ class Decomposed:
     """What decompositions share that know the training data in tiles, and which are flagged."""
 
     flagged: Any
-    # Arrays that may be in scratch files.
-    stored: ClassVar[tuple[Array, ...]] = ()
+
+    @property
+    def stored(self) -> tuple[Array, ...]:
+        """Arrays that may be in scratch files."""
+        return ()
 
     def tile(self, place: Places) -> Array:
         """Low-rank part of some rows of the training data."""
@@ -334,10 +337,7 @@ class Recalling(Decomposed):
 
     def low_rank_rows(self, X: Array) -> Array:
         """Low-rank part of rows, which is that of the fit for those of the training data."""
-        found = self._by_origin(
-            X, lambda places: (self.tile(places),), lambda rows: (self.new_low_rank(rows),)
-        )
-        return found[0]
+        return self._by_origin(X, lambda q: (self.tile(q),), lambda x: (self.new_low_rank(x),))[0]
 
     def split_rows(self, X: Array) -> tuple[Array, ...]:
         """Low-rank part, sparse part and flagged entries of rows, those of the fit if known."""
@@ -702,7 +702,7 @@ def checked_entries(X: Array, axes: tuple[int, ...] = (1,)) -> Array:
     Raises ValueError for entries that are infinite or whose squares overflow, and for rows
     (``axes`` contains 1) or columns (it contains 0) without any entry.
     """
-    places, total, ends = row_tiles(X.shape), 0.0, []
+    places, total, ends = slices(len(X), tile_rows(X.shape[1])), 0.0, []
     for place in each(places, X):
         total += float(X[place].sum())
         ends.append([np.fmin.reduce(X[place], axis=None), np.fmax.reduce(X[place], axis=None)])

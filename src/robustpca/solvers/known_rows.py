@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robustpca.engine.blocks import slices
 from robustpca.engine.linalg import Array
 from robustpca.engine.scratch import each
-from robustpca.engine.svt import row_tiles
+from robustpca.engine.svt import tile_rows
 from robustpca.engine.threads import compiled
 
 # Numbers of Steele, Lea, Flood, Fast splittable pseudorandom number generators, 2014: each entry
@@ -57,7 +58,7 @@ def row_keys(X: Array) -> Array:
     """Keys of rows: equal for equal values, missing ones included, in whatever precision."""
     keys = np.empty(len(X), np.uint64)
     salts = np.arange(1, X.shape[1] + 1, dtype=np.uint64) * STRIDE
-    for place in each(row_tiles(X.shape), X):
+    for place in each(slices(len(X), tile_rows(X.shape[1])), X):
         values = np.ascontiguousarray(X[place], np.float64)
         compiled(hash_rows)(values, values.view(np.uint64), salts, keys[place])
     return keys
