@@ -40,6 +40,8 @@ LEFT = 0.2
 # Least differences of variances that are divided by: as a share of the largest variance, and of
 # the larger one of the two if both are known.
 TINY_GAP, LEAST_GAP = 1e-9, 0.1
+# Rows are brought to single precision for products with at least so many components.
+MANY = 20
 # An expansion costs about as much as this many products of the data with the components.
 EXPANSION = 3.5
 # Second moments are worth so many expansions to a view behind which variances are known, or by this
@@ -315,7 +317,7 @@ class WeightedPCA:
         need few digits: single precision does where it did for second moments.
         """
         view, axes = self.view, self.axes[:, : self.n_components]
-        rough = self.rough and self.complement is not None
+        rough = self._images_are_rough() and self.complement is not None
         scores = view.coordinates.map(_weighted_scores, axes, rough, along=(weights,))
         if rough:
             images = view.rows.sum("rough_adjoint", along=(scores,))
@@ -324,6 +326,10 @@ class WeightedPCA:
         images -= view.projection(images)
         images[:, -1] *= 0.0 if self.fixed else weights.sum() ** -0.5
         return np.asarray(images)
+
+    def _images_are_rough(self) -> bool:
+        """Whether single precision does for images of the components, and saves time."""
+        return self.rough and self.n_components >= MANY
 
     def _moments_cost(self) -> float:
         """Cost of second moments and of a view of their leading axes.
@@ -346,7 +352,7 @@ class WeightedPCA:
         """Cost of an expansion by the main directions, and of two passes that are wider by them."""
         n, d = self.view.rows.shape
         c, width = self.n_components, self.n_components + OVERSAMPLING
-        products = 1.1 if self.rough else 1.7
+        products = 1.1 if self._images_are_rough() else 1.7
         wider = 2 * n * ((width + c / 2) ** 2 - width**2)
         return float(products * n * d * c + 4 * d * d * c + wider)
 
