@@ -86,6 +86,8 @@ def _axes(
     used: Array, inner: Array, solve: Callable[[Array], tuple[Array, Array]]
 ) -> tuple[Array, Array]:
     """Solve for the used coordinates; the others come last, as axes of their own."""
+    if used.all():
+        return solve(inner)
     n, n_used = len(used), int(np.count_nonzero(used))
     values, axes = np.zeros(n), np.zeros((n, n))
     axes[~used, n_used:] = np.eye(n - n_used)

@@ -185,6 +185,11 @@ class Rows:
         """Share of a row's norm below which its distance to a subspace is rounding error."""
         return self.block_kind.floors[self.dtype.name]
 
+    @property
+    def cancels(self) -> float:
+        """Share of a row's squared norm below which a squared distance is measured anew."""
+        return self.block_kind.cancels[self.dtype.name]
+
     def cosine_errors(self, inverse_lengths: Array) -> Array:
         """Bound on the rounding error of a cosine with each row, in any order of summation."""
         unit = 2.0 ** (-24 if self.dtype == np.float32 else -53)
