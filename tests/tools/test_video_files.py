@@ -225,3 +225,33 @@ def test_killed_halfway_it_leaves_no_half_file_under_a_final_name(tmp_path):
     left = [path.name for path in (tmp_path / "out").iterdir()]
     assert left
     assert [name for name in left if not name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("kind", ["mp4", "mkv"])
+def test_frames_at_uneven_times_are_counted_and_told(tmp_path, kind):
+    av = pytest.importorskip("av")
+    path, clock = tmp_path / f"uneven.{kind}", Fraction(1, 1000)
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=25)
+        stream.height, stream.width = 32, 48
+        stream.codec_context.time_base = clock
+        times = np.cumsum([0] + 19 * [40, 40, 120])
+        for time, picture in zip(times, frames_of(len(times)), strict=True):
+            frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
+            frame.pts, frame.time_base = int(time), clock
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    frames = open_frames(path)
+    assert frames.n_frames == len(times) == len(list(frames))
+    assert len(times) / frames.rate == pytest.approx(times[-1] / 1000, rel=0.05)
+    assert "They come at uneven times, and are written at even ones." in frames.summary()
+
+
+def test_one_frame_is_no_plural_and_a_broken_film_is_told_in_plain_words(tmp_path):
+    path = film(tmp_path / "one.mp4", frames_of(1))
+    assert "1 frame of 48 x 32 pixels" in open_frames(path).summary()
+    path.write_bytes(bytes(1000))
+    with pytest.raises(
+        ValueError, match=r"one\.mp4 cannot be read as a video: Invalid data [\w ]*\.$"
+    ):
+        open_frames(path)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from robustpca.cli.progress import told
-from robustpca.cli.request import Request
+from robustpca.cli.request import Request, scale_of
 
 __all__ = ["run_fit"]
 
@@ -23,18 +23,19 @@ def run_fit(
     from robustpca.engine.checkpoint import checkpoint
     from robustpca.tools.fitting import method_named, settings_from
 
-    if scale not in ("auto", "mad", "none"):
-        raise ValueError(f"--scale {scale} should be auto, mad or none.")
+    wanted = scale_of(scale)
     if request.out is None or not request.out.suffix:
         raise ValueError(f"-o {request.out} should be a file, such as {request.out}.rpca.")
     if method != "auto":
         settings_from(method_named(method), settings)  # mistakes are told before anything is read
     following = nullcontext() if kept is None else checkpoint(kept)
     with request.table(cluster=cluster) as table, following:
-        _fit(request, table, method, settings, scale)
+        _fit(request, table, method, settings, wanted)
 
 
-def _fit(request: Request, table: Any, method: str, settings: Sequence[str], scale: str) -> None:
+def _fit(
+    request: Request, table: Any, method: str, settings: Sequence[str], scale: str | None
+) -> None:
     import numpy as np
 
     from robustpca.models import save
@@ -51,7 +52,7 @@ def _fit(request: Request, table: Any, method: str, settings: Sequence[str], sca
     with request.page() as write_page, request.outputs(table, options) as outputs:
         draft = outputs.claim()
         with told(f"Fitting {kind.__name__}", request.quiet) as callback:
-            model = fit_table(table, kind, given, None if scale == "none" else scale, callback)
+            model = fit_table(table, kind, given, scale, callback)
         save(model, draft)
         result = Fitted(table, model, reason)
         write_page(result)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from robustpca.cli.progress import told
-from robustpca.cli.request import Request
+from robustpca.cli.request import Request, scale_of
 
 __all__ = ["draw_map", "run_check", "run_entries", "run_rows", "run_tune"]
 
@@ -51,7 +51,7 @@ def run_rows(
         "method": method,
         "n_components": None if n_components is None else _value(n_components),
         "contamination": _value(contamination),
-        "scale": None if scale == "none" else scale,
+        "scale": scale_of(scale),
     }
     table = request.read()
     with request.page() as write_page, request.outputs(table, options) as outputs:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-__all__ = ["Request", "command_line", "noted", "with_request"]
+__all__ = ["Request", "command_line", "noted", "scale_of", "with_request"]
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,13 @@ def on_cluster(address: str | None) -> Iterator[None]:
 
     with extra("distributed", "--cluster", "dask").Client(address):
         yield
+
+
+def scale_of(text: str) -> str | None:
+    """What ``--scale`` asks for, as jobs take it."""
+    if text not in ("auto", "mad", "none"):
+        raise ValueError(f"--scale {text} should be auto, mad or none.")
+    return None if text == "none" else text
 
 
 def _names(text: str | None) -> list[str] | None:
