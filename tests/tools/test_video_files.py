@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -13,6 +14,7 @@ import pytest
 
 from robustpca.tools.video import VideoSeparator, open_frames
 from robustpca.tools.video.job import percent, separate_video
+from robustpca.tools.video.page import timeline
 from robustpca.tools.video.writing import writer
 
 pytest.importorskip("PIL")
@@ -255,3 +257,13 @@ def test_one_frame_is_no_plural_and_a_broken_film_is_told_in_plain_words(tmp_pat
         ValueError, match=r"one\.mp4 cannot be read as a video: Invalid data [\w ]*\.$"
     ):
         open_frames(path)
+
+
+def test_words_beside_the_timeline_are_not_stretched_with_it():
+    text = timeline([0.0, 0.0097, 0.0050], [(1, "scene cut")], 25.0)
+    picture, words = re.search("<svg.*</svg>", text)[0], re.sub("<svg.*</svg>", "", text)
+    assert "<text" not in picture
+    assert re.sub("<[^>]*>", " ", words).split() == ["0.97", "%", "0", "s", "0.1", "s"]
+    first, *line, last = re.search('<polygon points="([^"]*)"', picture)[1].split()
+    assert [first, last] == ["16.67,100", "83.33,100"]
+    assert line == ["16.67,100.00", "50.00,0.00", "83.33,48.45"]
