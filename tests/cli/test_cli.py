@@ -16,9 +16,9 @@ from robustpca.cli.bench import commands, run_bench, split_labels
 from robustpca.cli.compare import run_compare
 from robustpca.cli.data import fetch_data, show_data
 from robustpca.cli.demo import show_demo
-from robustpca.cli.jobs import Request
 from robustpca.cli.methods import show_method, show_methods
 from robustpca.cli.report import make_report
+from robustpca.cli.request import Request
 from robustpca.models import all_estimators
 from robustpca.papers import all_tables
 

@@ -3,32 +3,45 @@
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from robustpca.cli.arguments import Cluster, Scale, option, scale_of
+from robustpca.cli.methods import method_names
 from robustpca.cli.progress import told
-from robustpca.cli.request import Request, scale_of
+from robustpca.cli.request import Request
 
 __all__ = ["run_fit"]
 
 
 def run_fit(
     request: Request,
-    method: str,
-    settings: Sequence[str],
-    scale: str,
-    cluster: str | None = None,
-    kept: Path | None = None,
+    method: Annotated[
+        str,
+        option(
+            "Any of `robustpca methods`; auto is PCAAN, or RPCA if cells are missing.",
+            completion=method_names,
+        ),
+    ] = "auto",
+    set_: Annotated[
+        list[str] | None, option("A parameter, as n_components=3; may be repeated.", "--set")
+    ] = None,
+    scale: Scale = "auto",
+    cluster: Cluster = None,
+    checkpoint: Annotated[
+        Path | None,
+        option("Keep the state of a long fit here; after a crash, the same command goes on."),
+    ] = None,
 ) -> None:
-    """Fit a method to a file, and write the model; its state is ``kept`` meanwhile."""
-    from robustpca.engine.checkpoint import checkpoint
+    """Fit any method, and write the model to a file."""
+    from robustpca.engine.checkpoint import checkpoint as kept_in
     from robustpca.tools.fitting import method_named, settings_from
 
-    wanted = scale_of(scale)
+    wanted, settings = scale_of(scale), set_ or []
     if request.out is None or not request.out.suffix:
         raise ValueError(f"-o {request.out} should be a file, such as {request.out}.rpca.")
     if method != "auto":
         settings_from(method_named(method), settings)  # mistakes are told before anything is read
-    following = nullcontext() if kept is None else checkpoint(kept)
+    following = nullcontext() if checkpoint is None else kept_in(checkpoint)
     with request.table(cluster=cluster) as table, following:
         _fit(request, table, method, settings, wanted)
 

@@ -2,7 +2,9 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from robustpca.cli.arguments import Json, Key, Quiet, Sheet, argument
 
 __all__ = ["show_info"]
 
@@ -11,11 +13,11 @@ SHOWN = 40
 
 
 def show_info(
-    file: str,
-    key: str | None = None,
-    sheet: str | None = None,
-    as_json: bool = False,
-    quiet: bool = False,
+    file: Annotated[str, argument("Data of any kind, or a model.")],
+    key: Key = None,
+    sheet: Sheet = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Say what is in a file of data or of a model."""
     found = _model(Path(file)) if Path(file).suffix.lower() == ".rpca" else _data(file, key, sheet)

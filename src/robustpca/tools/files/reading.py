@@ -246,7 +246,7 @@ def _of_frame(
         cells = text_of(frame[choice.index])
         labels = [cell.strip() or label for cell, label in zip(cells, labels, strict=True)]
     X = choice.matrix()
-    empty = np.isnan(X).all(axis=1)  # such rows are told as a whole
+    empty = np.asarray(np.isnan(X).all(axis=1))  # such rows are told as a whole
     for name, places in list(choice.wrong.items()):
         choice.wrong[name] = [place for place in places if not empty[place]]
     return Table(
@@ -265,7 +265,7 @@ def _of_frame(
 
 def _without_empty_rows(table: Table) -> Table:
     """The table without rows of which nothing can be said; they are written as they are."""
-    empty = np.isnan(table.X).all(axis=1)
+    empty = np.asarray(np.isnan(table.X).all(axis=1))
     if not empty.any() or table.frame is None or table.X.shape[1] == 1:
         return table
     first = table.labels[int(np.argmax(empty))]

@@ -118,7 +118,9 @@ def _array(table: Table, frame: Any) -> Array:
 
 def _completed(table: Table, frame: Any) -> Any:
     """A frame of what is known of the rows, with those among them of which nothing is known."""
-    if table.unused is None or not frame.index.equals(table.frame.index):
+    if table.unused is None or table.frame is None or len(frame) != len(table.X):
+        return frame
+    if not frame.index.equals(table.frame.index):
         return frame
     shared = [name for name in frame if name in table.unused]
     truth = {name: "boolean" for name in frame if frame[name].dtype == bool}
