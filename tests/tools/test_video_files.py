@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from robustpca.tools.video import VideoSeparator, open_frames
+from robustpca.tools.video import VideoSeparator, methods, open_frames
 from robustpca.tools.video.job import percent, separate_video
 from robustpca.tools.video.page import timeline
 from robustpca.tools.video.writing import writer
@@ -267,3 +267,26 @@ def test_words_beside_the_timeline_are_not_stretched_with_it():
     first, *line, last = re.search('<polygon points="([^"]*)"', picture)[1].split()
     assert [first, last] == ["16.67,100", "83.33,100"]
     assert line == ["16.67,100.00", "50.00,0.00", "83.33,48.45"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--method", "magic"], "--method magic is not known: choose from masked, median, pca, "),
+        (["--components", "few"], "--components few should be a number such as 10, or auto."),
+    ],
+)
+def test_wrong_options_are_told_in_the_words_of_the_command_line(
+    tmp_path, separate, arguments, told
+):
+    np.save(tmp_path / "x.npy", frames_of())
+    run = separate(tmp_path / "x.npy", *arguments)
+    assert (run.returncode, run.err.startswith(told)) == (2, True), run.err
+
+
+def test_the_verb_knows_all_methods():
+    from robustpca.cli.separate import METHODS
+
+    for method in METHODS:
+        VideoSeparator(method)._validate_params()
+    assert {"masked", "median", *methods.METHODS} == set(METHODS)

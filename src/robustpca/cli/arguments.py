@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 __all__ = ["Argument", "Cluster", "Force", "Json", "Key", "Quiet", "Scale", "Sheet", "argument"]
-__all__ += ["option", "scale_of", "value_of"]
+__all__ += ["components_of", "option", "scale_of", "value_of"]
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,16 @@ def scale_of(text: str) -> str | None:
     if text not in ("auto", "mad", "none"):
         raise ValueError(f"--scale {text} should be auto, mad or none.")
     return None if text == "none" else text
+
+
+def components_of(text: str) -> int | str:
+    """What ``--components`` asks for: a number, or auto."""
+    if text == "auto":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"--components {text} should be a number such as 10, or auto.") from None
 
 
 def value_of(text: str) -> Any:

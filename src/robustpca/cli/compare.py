@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-from robustpca.cli.arguments import option
+from robustpca.cli.arguments import components_of, option
 from robustpca.cli.progress import counting
 from robustpca.cli.request import Request
 from robustpca.cli.rows import draw_map
@@ -41,7 +41,7 @@ def run_compare(
     if methods is not None:
         names = tuple(name.strip() for name in methods.split(",") if name.strip())
     shape = None if image_shape is None else _sides(image_shape)
-    n_components = _number(components)
+    n_components = components_of(components)
     table = request.read()
     options: dict[str, Any] = {
         "corrupt": list(corrupt or []),
@@ -67,15 +67,6 @@ def run_compare(
     request.show(table, result, outputs)
     if result.failed:  # every fit
         raise SystemExit(1)
-
-
-def _number(text: str) -> int | str:
-    if text == "auto":
-        return text
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"--components {text} should be a number such as 10, or auto.") from None
 
 
 def _sides(text: str) -> tuple[int, int]:

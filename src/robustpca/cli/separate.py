@@ -5,11 +5,12 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-from robustpca.cli.arguments import Force, Json, Key, Quiet, argument, option
+from robustpca.cli.arguments import Force, Json, Key, Quiet, argument, components_of, option
 from robustpca.cli.progress import counting
 
 __all__ = ["run_separate"]
 
+METHODS = ["masked", "median", "pca", "rpca", "frpcag", "tae", "grassmann", "pcaan"]
 UNITS = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 
 
@@ -32,7 +33,11 @@ def run_separate(
     ],
     out: Annotated[Path | None, option("Folder to write to.", "-o", "--out")] = None,
     method: Annotated[
-        str, option("masked, median, pca, rpca, frpcag, tae, grassmann or pcaan: see the guide.")
+        str,
+        option(
+            f"{', '.join(METHODS[:-1])} or {METHODS[-1]}: see the guide.",
+            completion=lambda: METHODS,
+        ),
     ] = "masked",
     components: Annotated[str, option("Number of components of the light, or auto.")] = "auto",
     horizon: Annotated[int, option("Frames over which the background is learned.", least=4)] = 3000,
@@ -59,9 +64,11 @@ def run_separate(
     from robustpca.tools.video import VideoSeparator, open_frames
     from robustpca.tools.video.job import separate_video
 
+    if method.lower() not in METHODS:
+        raise ValueError(f"--method {method} is not known: choose from {', '.join(METHODS)}.")
     separator = VideoSeparator(
         method.lower(),
-        n_components=components if components == "auto" else int(components),
+        n_components=components_of(components),
         horizon=horizon,
         shadows=shadows,
         min_size=min_size,
