@@ -71,8 +71,10 @@ def _add_in_place(left: Any, right: Any) -> Any:
 
 def _join(parts: list[Any]) -> Any:
     if isinstance(parts[0], tuple):
-        return tuple(np.concatenate(pieces) for pieces in zip(*parts, strict=True))
-    return np.concatenate(parts)
+        return tuple(_join(list(pieces)) for pieces in zip(*parts, strict=True))
+    # One that owns its entries is not part of the data, and need not be copied.
+    alone = len(parts) == 1 and parts[0].flags.owndata
+    return parts[0] if alone else np.concatenate(parts)
 
 
 def _c_ordered(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
