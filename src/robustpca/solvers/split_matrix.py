@@ -169,7 +169,8 @@ class SplitMatrix:
     ) -> tuple[float, float, float]:
         """Update ``A``; return primal residual, norm of the multipliers, and the loss."""
         by_row = (decay, *self.loss.dual_map(1 / penalty))
-        numbers, state = (self.loss.threshold, self.loss.curvature), [self.A]
+        numbers: tuple[float, ...] = (self.loss.threshold, self.loss.curvature)
+        state = [self.A]
         kernel, graph_force = compiled(printed_step), self._graph_force(low_rank)
         if self.dual is not None:
             state.append(self.dual)
