@@ -63,7 +63,7 @@ def write_rows(path: Path, n_rows: int, n_columns: int) -> None:
 def one_fit(name: str, path: str, way: str) -> dict[str, Any]:
     """Fit a method to a file and report what it took; runs in a process of its own."""
     import robustpca
-    from robustpca.engine.rows import FileRows
+    from robustpca.engine.stored import FileRows
 
     n_read, read = [0], FileRows.read
 
@@ -106,7 +106,7 @@ def engine(n_workers: int) -> Iterator[tuple[Callable[[Any], Any], Callable[[], 
         return
     from dask.distributed import Client
 
-    from robustpca.engine.rows import as_dask
+    from robustpca.engine.dask_rows import as_dask
 
     with Client(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as client:
         yield as_dask, lambda: time.process_time() + sum(client.run(time.process_time).values())

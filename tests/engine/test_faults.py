@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from robustpca import EPCA, L1PCA, RPCA, as_dask
+from robustpca.engine import dask_rows, stored
 from robustpca.engine import rows as engine
 from robustpca.engine.threads import one_blas_thread
 
@@ -99,7 +100,7 @@ def test_a_damaged_chunk_is_told(model, store, X, tmp_path):
 
 @pytest.mark.parametrize("n_before", [0, 3, 8, 40])
 def test_a_block_that_cannot_be_read_ends_the_fit(n_before, X, path, monkeypatch):
-    genuine, left = engine.FileRows._read, [n_before]
+    genuine, left = stored.FileRows._read, [n_before]
 
     def failing(self, start, stop):
         left[0] -= 1
@@ -108,9 +109,9 @@ def test_a_block_that_cannot_be_read_ends_the_fit(n_before, X, path, monkeypatch
         return genuine(self, start, stop)
 
     memmap, model = np.load(path, mmap_mode="r"), EPCA(3, tol=1e-12)
-    monkeypatch.setattr(engine.FileRows, "_read", failing)
+    monkeypatch.setattr(stored.FileRows, "_read", failing)
     refused(model, memmap, "X.npy cannot be read: .*Input/output error")
-    monkeypatch.setattr(engine.FileRows, "_read", genuine)
+    monkeypatch.setattr(stored.FileRows, "_read", genuine)
     np.testing.assert_array_equal(model.fit(memmap).components_, model.fit(X).components_)
 
 
@@ -124,7 +125,7 @@ def test_too_little_memory_is_no_fault_of_the_file(X, path, monkeypatch):
     def failing(*_):
         raise MemoryError
 
-    monkeypatch.setattr(engine.FileRows, "_read", failing)
+    monkeypatch.setattr(stored.FileRows, "_read", failing)
     refused(EPCA(3), np.load(path, mmap_mode="r"), "^$", MemoryError)
 
 
@@ -145,17 +146,17 @@ class TestClusters:
         def work():
             raise error
 
-        monkeypatch.setattr(engine, "_client", lambda: SimpleNamespace(status="connecting"))
+        monkeypatch.setattr(dask_rows, "_client", lambda: SimpleNamespace(status="connecting"))
         with pytest.raises(ConnectionError, match="connection to the Dask scheduler was lost"):
-            engine._again(work)
+            dask_rows._again(work)
 
     def test_an_error_of_the_data_is_not_one_of_the_scheduler(self, monkeypatch):
         def work():
             raise OSError("Input/output error")
 
-        monkeypatch.setattr(engine, "_client", lambda: SimpleNamespace(status="running"))
+        monkeypatch.setattr(dask_rows, "_client", lambda: SimpleNamespace(status="running"))
         with pytest.raises(OSError, match="Input/output error"):
-            engine._again(work)
+            dask_rows._again(work)
 
     @pytest.mark.slow
     def test_a_scheduler_killed_during_a_fit_ends_it(self, X, tmp_path):

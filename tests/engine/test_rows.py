@@ -18,8 +18,11 @@ from threadpoolctl import threadpool_limits
 
 from robustpca import EPCA, L1PCA, PCAAN, AngularEmbedding
 from robustpca.datasets.synthetic import planted_subspace
+from robustpca.engine import dask_rows
 from robustpca.engine import rows as engine
-from robustpca.engine.rows import ArrayRows, FileRows, SparseRows, as_dask, fold, lazy_rows
+from robustpca.engine.dask_rows import as_dask, lazy_rows
+from robustpca.engine.rows import ArrayRows, SparseRows, fold
+from robustpca.engine.stored import FileRows
 
 da = pytest.importorskip("dask.array")
 h5py = pytest.importorskip("h5py")
@@ -133,10 +136,10 @@ def test_work_is_done_anew_where_what_a_worker_held_is_lost():
             raise CancelledError
         return 7
 
-    assert engine._again(work) == 7
+    assert dask_rows._again(work) == 7
     losses = [True] * 20
     with pytest.raises(CancelledError):
-        engine._again(work)
+        dask_rows._again(work)
 
 
 def two_workers(cluster, client):
