@@ -1,5 +1,6 @@
 """Rows that Dask computes, here or on the workers of a cluster, and files as Dask arrays."""
 
+import copy
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -25,7 +26,7 @@ from robustpca.engine.rows import (
     kept,
     total,
 )
-from robustpca.engine.stored import ON_DISK
+from robustpca.engine.stored import ON_DISK, StoredRows
 from robustpca.engine.threads import one_blas_thread
 
 # Workers that may die in one pass over the data.
@@ -61,7 +62,10 @@ class DaskRows(Rows):
         super().__init__((X.shape[0] if self.is_counted else 0, X.shape[1]), X.dtype)
         self.X = X
         # The file behind the array: tasks read blocks of it, one after the other.
-        self.file: Rows | None = getattr(X, FILE, None)
+        self.file: StoredRows | None = getattr(X, FILE, None)
+        if self.file is not None:
+            # It may have been changed since the array was made, but not from now on.
+            self.file = copy.copy(self.file).watch(self.file.watched)
         # Chunks of so many blocks, cut once for all copies with other centres.
         self._chunks: dict[int, list[Any]] = {}
 
@@ -114,6 +118,8 @@ class DaskRows(Rows):
         state, along = c_ordered(state), c_ordered(along)
 
         def work() -> Any:
+            if self.file is not None:
+                self.file.refuse_changed()  # its workers may have other clocks
             parts = self._tasks(reduce, function, state, along, first)
             # Sums are as large as each of their terms, so that workers add them up.
             return reduce(_gathered(_summed(parts) if reduce is total else parts))

@@ -1,6 +1,7 @@
 """Rows of arrays in files: NumPy's own, HDF5 and zarr."""
 
 import copy
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -9,13 +10,61 @@ from typing import Any, Self
 import numpy as np
 
 from robustpca.engine.linalg import Array
-from robustpca.engine.rows import Rows
+from robustpca.engine.rows import Bounds, Rows
+
+
+def last_change(path: Path) -> tuple[int, int, int]:
+    """How many files there are at a path, their bytes, and the sum of their times of change."""
+    files = [path]
+    if path.is_dir():
+        files = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
+    found = [file.stat() for file in files]
+    times = sum(each.st_mtime_ns for each in found)
+    return len(found), sum(each.st_size for each in found), times
 
 
 class StoredRows(Rows):
-    """Rows on a disk, where reading may fail."""
+    """Rows on a disk, where reading may fail, and which others may change.
+
+    Attributes
+    ----------
+    place : str
+        What messages call it.
+    watched : Path or None
+        File or folder that must stay as it is; None if its times would not tell.
+    is_one_file : bool
+        Whether it is looked at before each block, and not only before each pass.
+    """
 
     place: str
+    watched: Path | None = None
+    is_one_file = True
+    _known: tuple[int, int, int] | None = None
+
+    def watch(self, path: Path | None) -> Self:
+        """From now on, refuse to read if a file or folder is not as it is now."""
+        self.watched = path if path is not None and path.exists() else None
+        self._known = None if self.watched is None else last_change(self.watched)
+        return self
+
+    def refuse_changed(self) -> None:
+        """Say so if what is read was changed meanwhile."""
+        if self.watched is not None and last_change(self.watched) != self._known:
+            raise OSError(
+                f"{self.place} was changed while it was read: start again when it stays as it is."
+            )
+
+    def reader(self) -> Callable[[int, int], Any]:
+        self.refuse_changed()
+        return super().reader()
+
+    def read_places(self, places: list[Bounds]) -> list[Any]:
+        self.refuse_changed()
+        return super().read_places(places)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # On another machine the time of the last change may be rounded in another way.
+        return {**self.__dict__, "watched": None, "_known": None}
 
     def __copy__(self) -> Self:
         # Not by what is sent to other processes, which leaves out what they cannot use.
@@ -25,6 +74,8 @@ class StoredRows(Rows):
 
     def read(self, start: int, stop: int) -> Array:
         """Rows ``start`` to ``stop``, and not fewer."""
+        if self.is_one_file:
+            self.refuse_changed()
         try:
             found = self._read(start, stop)
         except MemoryError:
@@ -57,7 +108,7 @@ class FileRows(StoredRows):
         # Where each thread of a pass reads to.
         self._room: threading.local | None = None
         # Of a map that is written to, the time of the last change may come late.
-        self.changed = self._changed() if X.mode == "r" else None
+        self.watch(Path(self.path) if X.mode == "r" else None)
 
     @staticmethod
     def accepts(X: Any) -> bool:
@@ -70,16 +121,7 @@ class FileRows(StoredRows):
             and X.flags.c_contiguous
         )
 
-    def __getstate__(self) -> dict[str, Any]:
-        # On another machine the time of the last change may be rounded in another way.
-        return {**self.__dict__, "changed": None}
-
-    def _changed(self) -> int:
-        return Path(self.path).stat().st_mtime_ns
-
     def _read(self, start: int, stop: int) -> Array:
-        if self.changed not in (None, self._changed()):
-            raise RuntimeError("the file was changed meanwhile.")
         width = self.shape[1]
         row_bytes = width * self.stored.itemsize
         room = self._bytes((stop - start) * row_bytes)
@@ -101,6 +143,7 @@ class FileRows(StoredRows):
 
     def reader(self) -> Callable[[int, int], Array]:
         other = copy.copy(self)
+        # Each thread has its own.
         other._room = threading.local()
         return other.read
 
@@ -112,6 +155,8 @@ class HDF5Rows(StoredRows):
         super().__init__(X.shape, X.dtype)
         self.X, self.path, self.name = X, str(Path(X.file.filename).absolute()), X.name
         self.place = f"{self.path}:{self.name}"
+        is_still = X.file.mode == "r" and not X.file.swmr_mode
+        self.watch(Path(self.path) if is_still else None)
 
     @staticmethod
     def accepts(X: Any) -> bool:
@@ -119,7 +164,7 @@ class HDF5Rows(StoredRows):
         return type(X).__module__.startswith("h5py.") and hasattr(X, "chunks")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "X": None}
+        return {**super().__getstate__(), "X": None}
 
     def _read(self, start: int, stop: int) -> Array:
         if self.X is not None:
@@ -133,9 +178,13 @@ class HDF5Rows(StoredRows):
 class ZarrRows(StoredRows):
     """Rows of a zarr array, which pickles as the path of its store."""
 
+    is_one_file = False  # but one for each chunk
+
     def __init__(self, X: Any) -> None:
         super().__init__(X.shape, X.dtype)
         self.X, self.place = X, str(X.store_path)
+        root = getattr(X.store_path.store, "root", None)
+        self.watch(Path(root, X.store_path.path) if root is not None else None)
 
     @staticmethod
     def accepts(X: Any) -> bool:
