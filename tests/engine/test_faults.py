@@ -212,6 +212,18 @@ class TestClusters:
         with pytest.raises(ConnectionError, match="connection to the Dask scheduler was lost"):
             dask_rows._again(work)
 
+    def test_what_could_not_be_sent_to_a_worker_that_died_is_sent_again(self, monkeypatch):
+        core = pytest.importorskip("distributed.comm.core")
+        errors = [core.CommClosedError("in <TCP (closed)>: Stream is closed")]
+
+        def work():
+            if errors:
+                raise errors.pop()
+            return 7
+
+        monkeypatch.setattr(dask_rows, "_client", lambda: SimpleNamespace(status="running"))
+        assert dask_rows._again(work) == 7
+
     def test_an_error_of_the_data_is_not_one_of_the_scheduler(self, monkeypatch):
         def work():
             raise OSError("Input/output error")

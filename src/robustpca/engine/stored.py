@@ -128,7 +128,7 @@ class FileRows(StoredRows):
         n_read = 0
         with Path(self.path).open("rb", buffering=0) as file:
             file.seek(self.offset + start * row_bytes)
-            while n_new := file.readinto(room[n_read:]):
+            while n_new := file.readinto(room[n_read:].data):
                 n_read += n_new
         return room[: n_read // row_bytes * row_bytes].view(self.stored).reshape(-1, width)
 
