@@ -33,6 +33,8 @@ def slices(stop: int, size: int, start: int = 0) -> list[slice]:
 
 def even_slices(length: int, n_slices: int) -> list[slice]:
     """Cut ``length`` into that many slices, or fewer, whose sizes differ by one at most."""
+    if n_slices == 1 <= length:
+        return [slice(0, length)]
     edges = np.linspace(0, length, min(n_slices, length) + 1).round().astype(int).tolist()
     return [slice(*edges) for edges in pairwise(edges)]
 

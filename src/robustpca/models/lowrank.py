@@ -36,6 +36,7 @@ from robustpca.parts.entry_losses import EntryLoss
 from robustpca.parts.graphs import adjacency_of, laplacian
 from robustpca.parts.units import Units, column_units, unit_differences
 from robustpca.solvers.altproj import alternating_projections
+from robustpca.solvers.known_rows import KnownRows
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph
 from robustpca.solvers.penalties import Balanced, Growing, HandOver
 from robustpca.solvers.refit import ResidualFlags, refit
@@ -72,7 +73,7 @@ class RPCA(LowRankModel):
     New rows are decomposed for the row space and the singular values of L: the low-rank part l
     of a row x minimises :math:`\lambda \lVert x - l \rVert_1 + \tfrac12 l^\top V \Sigma^{-1}
     V^\top l`. That is what the nuclear norm amounts to for one row among those of the training
-    data, so these get their training decomposition back.
+    data, where it has reached its optimum. A row of the training data gets its parts of the fit.
 
     Parameters
     ----------
@@ -336,7 +337,7 @@ class RPCAG(LowRankModel):
     Minimises :math:`\lVert L \rVert_* + \lambda \lVert S \rVert_1 + \gamma\, \mathrm{tr}(L^\top
     \Phi L)` subject to :math:`L + S = X` [1]_, where :math:`\Phi` is the Laplacian of a graph of
     the samples and X may have missing entries. New rows are connected to their nearest training
-    rows; a row of the training data has its own edges.
+    rows; a row of the training data gets its parts of the fit.
 
     Parameters
     ----------
@@ -618,6 +619,7 @@ def _pursuit_fit(
         problem,
         graph,
         smoothness,
+        KnownRows.of(X),
         result.start(),
     )
     density = result.n_sparse / int(np.count_nonzero(~np.isnan(X)))

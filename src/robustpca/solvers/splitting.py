@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from robustpca.engine.checkpoint import followed
-from robustpca.engine.linalg import Array
+from robustpca.engine.linalg import Array, csr_of
 from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.svt import (
     LowRank,
@@ -797,4 +797,4 @@ def compact(A: Any) -> Any:
     if sparse.issparse(A):
         return A if A.nnz <= DENSE_SHARE * np.prod(A.shape) else A.toarray()
     few = np.count_nonzero(A) <= DENSE_SHARE * A.size
-    return sparse.csr_array(A) if few else A
+    return csr_of(A) if few else A
