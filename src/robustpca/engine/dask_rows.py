@@ -275,7 +275,8 @@ def _again(work: Callable[[], T]) -> T:
 
 
 def _is_of_dask(error: Exception) -> bool:
-    return type(error).__module__.startswith("distributed.")
+    # No worker was there for a while; files that answer too late are told by `StoredRows`.
+    return isinstance(error, TimeoutError) or type(error).__module__.startswith("distributed.")
 
 
 def _client() -> Any:

@@ -69,7 +69,7 @@ def join(parts: Iterable[Any]) -> Any:
     """Results of blocks one behind the other."""
     parts = list(parts)
     if isinstance(parts[0], tuple):
-        return tuple(_join(list(pieces)) for pieces in zip(*parts, strict=True))
+        return tuple(join(pieces) for pieces in zip(*parts, strict=True))
     # One that owns its entries is not part of the data, and need not be copied.
     alone = len(parts) == 1 and parts[0].flags.owndata
     return parts[0] if alone else np.concatenate(parts)
