@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 MODULES = ("datasets", "diagnostics", "metrics", "plot")
 # What is defined above the models, and where.
 FUNCTIONS = {
-    "as_dask": "robustpca.engine.rows",
+    "as_dask": "robustpca.engine.dask_rows",
     "check": "robustpca.tools.checks",
     "checkpoint": "robustpca.engine.checkpoint",
     "clean_entries": "robustpca.tools.jobs",
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from robustpca import metrics as metrics
     from robustpca import plot as plot
     from robustpca.engine.checkpoint import checkpoint as checkpoint
-    from robustpca.engine.rows import as_dask as as_dask
+    from robustpca.engine.dask_rows import as_dask as as_dask
     from robustpca.models import *
     from robustpca.tools.checks import check as check
     from robustpca.tools.checks import tune as tune

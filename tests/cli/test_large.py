@@ -12,6 +12,7 @@ from robustpca import EPCA, PCAAN, load, write_scores
 from robustpca.cli import app
 from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine import rows as engine
+from robustpca.engine import stored
 from robustpca.tools import streaming
 from robustpca.tools.files import large, open_large
 
@@ -266,7 +267,7 @@ def test_the_workers_of_a_cluster_give_the_same_bits(run, whole, scheduler, monk
 
 def test_the_workers_of_a_cluster_scale_and_read_the_rows(run, scheduler, monkeypatch):
     monkeypatch.setattr(engine, "BLOCK_BYTES", 1 << 14)
-    monkeypatch.setattr(engine.FileRows, "read", lambda *place: pytest.fail("read here"))
+    monkeypatch.setattr(stored.FileRows, "read", lambda *place: pytest.fail("read here"))
     X = planted() * 10.0 ** np.arange(20)
     np.save("units.npy", X)
     arguments = ["units.npy", "--cluster", scheduler]

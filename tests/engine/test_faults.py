@@ -1,6 +1,7 @@
 """Files, disks and clusters that fail: one sentence, nothing half done, and no wait without end."""
 
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from robustpca import EPCA, L1PCA, RPCA, as_dask
+from robustpca.engine import dask_rows, stored
 from robustpca.engine import rows as engine
 from robustpca.engine.threads import one_blas_thread
 
@@ -68,23 +70,84 @@ def test_a_file_that_was_cut_off_is_told(n_bytes, X, path):
     refused(EPCA(3), memmap, r"X.npy ends before row \d+ of 300: it was cut off")
 
 
-def test_a_file_that_changes_during_a_fit_is_told(X, path):
-    def change(progress):
-        X[0, 0] += 1
+CHANGED = r"X\.\w+.* was changed while it was read: start again when it stays as it is\.$"
+
+
+def opened(kind, X, folder):
+    """Rows in a file that nothing has changed for long, and what changes them."""
+    if kind == "npy":
+        path = folder / "X.npy"
         np.save(path, X)
-        os.utime(path, ns=(0, 0))  # whatever the clock of the file system can tell apart
+        return path, lambda: np.load(path, mmap_mode="r"), lambda: np.save(path, 2 * X)
+    damaged, offset, reopened = compressed(kind, X, folder)
 
-    memmap = np.load(path, mmap_mode="r")
-    refused(
-        EPCA(3, callback=change), memmap, "X.npy cannot be read: the file was changed meanwhile"
-    )
+    def change():
+        with damaged.open("r+b") as file:
+            file.seek(offset)
+            byte = file.read(1)
+            file.seek(offset)
+            file.write(byte)
+
+    return damaged, reopened, change
 
 
-def test_a_file_that_was_changed_before_is_fitted(X, path):
-    np.save(path, 2 * X)
-    os.utime(path, ns=(0, 0))
-    memmap = np.load(path, mmap_mode="r")
-    np.testing.assert_array_equal(EPCA(3).fit(memmap).mean_, EPCA(3).fit(2 * X).mean_)
+@pytest.mark.parametrize("through_dask", [False, True])
+@pytest.mark.parametrize("kind", ["npy", "h5", "zarr"])
+def test_files_that_change_during_a_fit_are_told(kind, through_dask, X, tmp_path):
+    changed, reopened, change = opened(kind, X, tmp_path)
+    os.utime(changed, ns=(0, 0))  # whatever the clock of the file system can tell apart
+    rows = as_dask(reopened()) if through_dask else reopened()
+
+    def change_it(progress):
+        change()
+        os.utime(changed, ns=(7, 7))
+
+    EPCA(3, tol=1e-12).fit(rows)
+    refused(EPCA(3, tol=1e-12, callback=change_it), rows, CHANGED)
+
+
+@pytest.mark.parametrize("kind", ["npy", "h5", "zarr"])
+def test_files_that_were_changed_before_a_fit_are_fitted(kind, X, tmp_path):
+    changed, reopened, change = opened(kind, X, tmp_path)
+    rows = as_dask(reopened())
+    change()
+    os.utime(changed, ns=(7, 7))
+    expected = EPCA(3).fit(2 * X if kind == "npy" else X)
+    np.testing.assert_array_equal(EPCA(3).fit(rows).mean_, expected.mean_)
+    np.testing.assert_array_equal(EPCA(3).fit(reopened()).mean_, expected.mean_)
+
+
+def test_a_chunk_that_appears_during_a_fit_is_told(X, tmp_path):
+    folder = tmp_path / "X.zarr"
+    array = zarr.create_array(str(folder), shape=X.shape, chunks=(50, 90), dtype=X.dtype)
+    array[:250] = X[:250]
+    model = EPCA(3, tol=1e-12, callback=lambda progress: array.__setitem__(299, X[299]))
+    refused(model, zarr.open_array(str(folder), mode="r"), CHANGED)
+
+
+def test_copies_with_another_centre_have_the_open_file(X, tmp_path):
+    _, reopened, _ = opened("h5", X, tmp_path)
+    dataset = reopened()
+    rows = stored.HDF5Rows(dataset)
+    assert rows.centred(X[0]).X is dataset
+    sent = pickle.loads(pickle.dumps(rows))
+    assert (sent.X, sent.watched) == (None, None)
+    np.testing.assert_array_equal(sent.read(3, 9), X[3:9])
+
+
+def test_results_do_not_share_the_memory_that_rows_are_read_into(X, path):
+    rows = stored.FileRows(np.load(path, mmap_mode="r"))
+    assert len(rows.bounds) > 10
+    for same in (rows, dask_rows.DaskRows(as_dask(np.load(path, mmap_mode="r")))):
+        np.testing.assert_array_equal(same.map(lambda block: block.block), X)
+        np.testing.assert_array_equal(np.concatenate(list(same.stream(_rows_of))), X)
+    read = rows.reader()
+    assert np.may_share_memory(read(0, 10), read(10, 20))
+    assert not np.may_share_memory(rows.read(0, 10), rows.read(10, 20))
+
+
+def _rows_of(block):
+    return block.block
 
 
 @pytest.mark.parametrize("model", [EPCA(3), L1PCA(2), RPCA()])
@@ -99,7 +162,7 @@ def test_a_damaged_chunk_is_told(model, store, X, tmp_path):
 
 @pytest.mark.parametrize("n_before", [0, 3, 8, 40])
 def test_a_block_that_cannot_be_read_ends_the_fit(n_before, X, path, monkeypatch):
-    genuine, left = engine.FileRows._read, [n_before]
+    genuine, left = stored.FileRows._read, [n_before]
 
     def failing(self, start, stop):
         left[0] -= 1
@@ -108,9 +171,9 @@ def test_a_block_that_cannot_be_read_ends_the_fit(n_before, X, path, monkeypatch
         return genuine(self, start, stop)
 
     memmap, model = np.load(path, mmap_mode="r"), EPCA(3, tol=1e-12)
-    monkeypatch.setattr(engine.FileRows, "_read", failing)
+    monkeypatch.setattr(stored.FileRows, "_read", failing)
     refused(model, memmap, "X.npy cannot be read: .*Input/output error")
-    monkeypatch.setattr(engine.FileRows, "_read", genuine)
+    monkeypatch.setattr(stored.FileRows, "_read", genuine)
     np.testing.assert_array_equal(model.fit(memmap).components_, model.fit(X).components_)
 
 
@@ -124,7 +187,7 @@ def test_too_little_memory_is_no_fault_of_the_file(X, path, monkeypatch):
     def failing(*_):
         raise MemoryError
 
-    monkeypatch.setattr(engine.FileRows, "_read", failing)
+    monkeypatch.setattr(stored.FileRows, "_read", failing)
     refused(EPCA(3), np.load(path, mmap_mode="r"), "^$", MemoryError)
 
 
@@ -145,17 +208,29 @@ class TestClusters:
         def work():
             raise error
 
-        monkeypatch.setattr(engine, "_client", lambda: SimpleNamespace(status="connecting"))
+        monkeypatch.setattr(dask_rows, "_client", lambda: SimpleNamespace(status="connecting"))
         with pytest.raises(ConnectionError, match="connection to the Dask scheduler was lost"):
-            engine._again(work)
+            dask_rows._again(work)
+
+    def test_what_could_not_be_sent_to_a_worker_that_died_is_sent_again(self, monkeypatch):
+        core = pytest.importorskip("distributed.comm.core")
+        errors = [core.CommClosedError("Stream is closed"), TimeoutError("No valid workers found")]
+
+        def work():
+            if errors:
+                raise errors.pop()
+            return 7
+
+        monkeypatch.setattr(dask_rows, "_client", lambda: SimpleNamespace(status="running"))
+        assert dask_rows._again(work) == 7
 
     def test_an_error_of_the_data_is_not_one_of_the_scheduler(self, monkeypatch):
         def work():
             raise OSError("Input/output error")
 
-        monkeypatch.setattr(engine, "_client", lambda: SimpleNamespace(status="running"))
+        monkeypatch.setattr(dask_rows, "_client", lambda: SimpleNamespace(status="running"))
         with pytest.raises(OSError, match="Input/output error"):
-            engine._again(work)
+            dask_rows._again(work)
 
     @pytest.mark.slow
     def test_a_scheduler_killed_during_a_fit_ends_it(self, X, tmp_path):

@@ -8,18 +8,22 @@ import threading
 import time
 import tracemalloc
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from robustpca import EPCA, L1PCA, PCAAN, AngularEmbedding
 from robustpca.datasets.synthetic import planted_subspace
+from robustpca.engine import dask_rows
 from robustpca.engine import rows as engine
-from robustpca.engine.rows import ArrayRows, FileRows, SparseRows, as_dask, fold, lazy_rows
+from robustpca.engine.dask_rows import as_dask, lazy_rows
+from robustpca.engine.rows import ArrayRows, SparseRows, fold
+from robustpca.engine.stored import FileRows
 
 da = pytest.importorskip("dask.array")
 h5py = pytest.importorskip("h5py")
@@ -133,10 +137,16 @@ def test_work_is_done_anew_where_what_a_worker_held_is_lost():
             raise CancelledError
         return 7
 
-    assert engine._again(work) == 7
+    assert dask_rows._again(work) == 7
     losses = [True] * 20
     with pytest.raises(CancelledError):
-        engine._again(work)
+        dask_rows._again(work)
+
+
+def kill(process):
+    # A worker that was killed before may still have been on the list.
+    with suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
 
 
 def two_workers(cluster, client):
@@ -153,24 +163,38 @@ def two_workers(cluster, client):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [EPCA, L1PCA])
-def test_a_worker_killed_at_any_moment_changes_nothing(method, X, monkeypatch):
+@pytest.mark.parametrize(
+    ("source", "model", "n_kills"),
+    [
+        ("array", EPCA(3, tol=1e-2), 20),
+        ("array", L1PCA(3, tol=1e-2), 20),
+        *(("file", EPCA(3, tol=1e-2), 5), ("file", L1PCA(3, tol=1e-2), 5)),
+        *(("file", PCAAN(3, tol=1e-2), 5), ("file", AngularEmbedding(3), 5)),
+    ],
+)
+def test_a_worker_killed_at_any_moment_changes_nothing(
+    source, model, n_kills, X, tmp_path, monkeypatch
+):
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr(engine, "BLOCK_BYTES", 1 << 16)
-    expected = method(3, tol=1e-2).fit(X)
-    rows = da.from_array(X, chunks=(len(X) // 8, X.shape[1]))
+    expected = clone(model).fit(X)
+    if source == "file":
+        # A task has several blocks of it.
+        monkeypatch.setattr(dask_rows, "TASKS_PER_THREAD", 1)
+        np.save(tmp_path / "X.npy", X)
+        rows = as_dask(np.load(tmp_path / "X.npy", mmap_mode="r"))
+    else:
+        rows = da.from_array(X, chunks=(len(X) // 8, X.shape[1]))
     moments = np.random.default_rng(0)
     with processes(n_workers=2) as cluster, distributed.Client(cluster) as client:
         started = time.perf_counter()
-        method(3, tol=1e-2).fit(rows)
+        model.fit(rows)
         duration = time.perf_counter() - started
-        for _ in range(20):
+        for _ in range(n_kills):
             victim = moments.choice(two_workers(cluster, client))
-            killer = threading.Timer(
-                moments.uniform(0, duration), os.kill, (int(victim), signal.SIGKILL)
-            )
+            killer = threading.Timer(moments.uniform(0, duration), kill, (int(victim),))
             killer.start()
-            assert same(method(3, tol=1e-2).fit(rows), expected)
+            assert same(clone(model).fit(rows), expected)
             killer.join()
 
 
@@ -294,6 +318,13 @@ def test_bounds_depend_on_the_shape_alone_and_cover_every_row_once(monkeypatch):
         assert max(sizes) * 24 <= 1000 + 24
 
 
+def test_what_is_made_of_one_block_shares_no_memory_with_the_data(X):
+    found, doubled = ArrayRows(X).map(lambda block: (block.block, 2 * block.block))
+    assert not np.shares_memory(found, X)
+    np.testing.assert_array_equal(found, X)
+    np.testing.assert_array_equal(doubled, 2 * X)
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_single_rows_and_blocks_are_centred(dtype, rng):
     X = rng.normal(size=(50, 8)).astype(dtype) + dtype(5)
@@ -305,6 +336,50 @@ def test_single_rows_and_blocks_are_centred(dtype, rng):
         exact = rows.precise()
         assert exact.block(0, 2).dense().dtype == np.float64
         assert exact.is_dense is rows.is_dense
+
+
+@pytest.mark.parametrize("n", [1, 5, 7, 8, 13, 30, 64, 100])
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+def test_groups_of_a_power_of_two_are_folded_for_themselves_in_the_same_tree(n, size):
+    def tree(parts):
+        return fold(parts, lambda a, b: f"({a} {b})")
+
+    leaves = [str(i) for i in range(n)]
+    groups = [tree(leaves[at : at + size]) for at in range(0, n, size)]
+    assert tree(groups) == tree(leaves)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 50])
+def test_how_many_tasks_a_pass_takes_changes_no_bit(n_threads, X, stored, monkeypatch):
+    monkeypatch.setattr(engine, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(dask_rows, "_n_threads", lambda: n_threads)
+    expected = ArrayRows(X).centred(X[0])
+    n_blocks, weights = len(expected.bounds), np.linspace(0.1, 2, len(X))
+    assert n_blocks > 60
+    for kind in ("dask", "dask over a file"):
+        rows = lazy_rows(stored[kind]).centred(X[0])
+        n_tasks = len(rows._tasks(engine.total, "weighted_gram", (), (weights,)))
+        if kind == "dask over a file":
+            assert {1: 2, 50: n_blocks}.get(n_threads, n_tasks) == n_tasks
+            assert n_threads == 1 or n_tasks >= min(n_blocks, 2 * n_threads)
+            assert n_tasks <= max(2, 4 * n_threads)
+        found = rows.sum("weighted_gram", along=(weights,))
+        for part, wanted in zip(
+            found, expected.sum("weighted_gram", along=(weights,)), strict=True
+        ):
+            np.testing.assert_array_equal(part, wanted)
+        for first in (0, 1, 5, n_blocks - 1):
+            np.testing.assert_array_equal(
+                rows.map("square_norms", first=first), expected.map("square_norms", first=first)
+            )
+
+
+def test_a_task_has_as_many_rows_as_a_chunk(X, monkeypatch):
+    monkeypatch.setattr(engine, "BLOCK_BYTES", 1 << 12)
+    n_blocks = len(ArrayRows(X).bounds)
+    for n_chunks, n_most in ((1, 2), (4, 8), (400, n_blocks)):
+        rows = lazy_rows(da.from_array(X, chunks=(len(X) // n_chunks, -1)))
+        assert len(rows._tasks(engine.total, "weighted_gram", (), ())) <= n_most
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 13])

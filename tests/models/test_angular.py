@@ -8,7 +8,8 @@ from scipy import sparse
 from robustpca import AngularEmbedding
 from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine import rows
-from robustpca.engine.rows import ArrayRows, as_dask
+from robustpca.engine.dask_rows import as_dask
+from robustpca.engine.rows import ArrayRows
 from robustpca.metrics import subspace_distance
 from robustpca.parts.centers import geometric_median, remaining_force
 from robustpca.solvers import angular

@@ -24,7 +24,7 @@ from robustpca import (
     RVFLClassifier,
 )
 from robustpca.datasets.synthetic import planted_subspace
-from robustpca.engine import memory
+from robustpca.engine import dask_rows, memory
 from robustpca.engine import rows as engine
 from robustpca.models import all_methods
 
@@ -303,7 +303,7 @@ def test_methods_that_need_all_rows_say_so_before_they_read_any(source, tmp_path
 
 
 def test_what_is_far_too_large_is_refused_without_cutting_it_into_blocks(monkeypatch):
-    monkeypatch.setattr(engine.DaskRows, "_in_blocks", lambda rows: pytest.fail("cut"))
+    monkeypatch.setattr(dask_rows.DaskRows, "_in_blocks", lambda rows: pytest.fail("cut"))
     with pytest.raises(MemoryError, match="takes 8e\\+03 TB"):
         RPCA().fit(da.zeros((10**12, 1000), chunks=(10**9, -1)))
 

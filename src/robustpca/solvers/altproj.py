@@ -16,14 +16,13 @@ from robustpca.engine.linalg import Array, orthonormal
 from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.svt import LowRank, SingularThreshold, lanes, spectral_norm, tile_rows
 from robustpca.engine.threads import ThreadPool, compiled
-from robustpca.solvers.splitting import (
-    Split,
+from robustpca.solvers.penalties import (
     clip_outliers,
-    compact,
     largest_entry,
     observed_norm,
     usual_penalty,
 )
+from robustpca.solvers.splitting import Split, compact
 
 # The threshold falls by this factor in each pass; slower is safer.
 DECAY = 0.7

@@ -78,7 +78,10 @@ class _Tangent:
         least = 1e-8 * size
         for _ in range(STEPS):
             change = direction - self._at_entries(direction, columns, starts)
-            length = size / float(np.vdot(direction, change))
+            curvature = float(np.vdot(direction, change))
+            if curvature <= 0:  # all that the direction has is given
+                break
+            length = size / curvature
             found, rest = found + length * direction, rest - length * change
             before, size = size, float(np.vdot(rest, rest))
             if size <= least:

@@ -22,13 +22,15 @@ class Schedule:
     ``exact`` schedules reach the optimum: their loop ends when the duality gap is small enough,
     with ``strict`` ones only if the multipliers converge no more or have converged as well.
     Single precision is used until the change is below ``single_until``. A penalty may be ``fixed``
-    from some pass on, and then the residual may be ``vanishing``.
+    from some pass on, and then the residual may be ``vanishing``. With ``printed_order`` the
+    multipliers change after both parts, and then the penalty; otherwise after the low-rank part.
     """
 
     relaxation: float
     exact: bool
     single_until: float
     accelerated = False
+    printed_order = False
     strict = False
     fixed = False
     vanishing = False
@@ -121,26 +123,28 @@ class Balanced(Schedule):
 class Growing(Schedule):
     """A penalty that grows by ``rate`` each time: fast on data that are exactly low rank + sparse.
 
-    The multipliers stop changing before they are right when there is noise, so the loop may end
-    near the optimum and not at it.
+    This is the inexact augmented Lagrangian method as it is printed. The multipliers stop changing
+    before they are right when there is noise, so the loop may end near the optimum and not at it,
+    and an error in them is never made good.
     """
 
     relaxation = 1.0
     exact = False
+    printed_order = True
     single_until = 1e-5
 
     def __init__(self, rate: float = 1.5) -> None:
         self.rate, self.growth_left = rate, 1e7
 
     def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
+        penalty, stretch = self._first(X, loss, pool)
+        return penalty, fill_missing(X * X.dtype.type(stretch))
+
+    def _first(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, float]:
+        """First penalty, and the data plus the first multipliers over it, in units of the data."""
         norm = max(spectral_norm(X, pool, 6), TINY)
         penalty = 1.25 / norm
-        slope, bound = loss.dual_map(1 / penalty)
-        # One step for the sparse part from a zero low-rank part and scaled data as multipliers.
-        stretch = slope * (1 + 1 / (penalty * max(norm, largest_entry(X) / loss.weight)))
-        A = fill_missing(X * X.dtype.type(stretch))
-        np.clip(A, -bound, bound, out=A)
-        return penalty, A
+        return penalty, 1 + 1 / (penalty * max(norm, largest_entry(X) / loss.weight))
 
     def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
         factor = min(self.rate, self.growth_left)
@@ -151,13 +155,14 @@ class Growing(Schedule):
 class HandOver(Growing):
     """A penalty that grows until it suits the data, and is fixed from then on.
 
-    On data that are exactly low rank + sparse the residual vanishes while the penalty grows, and a
-    few passes more make the multipliers right; growth ends early if they stop approaching. On
-    other data it ends where the smallest sparse entry has the size of a usual residual: larger
-    penalties stop the multipliers, lower ones the low-rank part.
+    On data that are exactly low rank + sparse the residual vanishes while the penalty grows, and
+    a few passes more make the multipliers right; growth ends early, and the last of it is undone,
+    if they stop approaching in ``patience`` passes. On other data it ends where the smallest
+    sparse entry has the size of a usual residual: larger penalties stop the multipliers, lower
+    ones the low-rank part.
     """
 
-    exact = True
+    exact, printed_order = True, False
     # Residual below which data count as exact; the smallest sparse entry in units of the usual
     # residual, at hand-over and where that one is about to vanish; the penalty in units of the
     # curvature of a loss that allows for noise; what counts as falling.
@@ -165,17 +170,25 @@ class HandOver(Growing):
     # Passes that exact data need at most before acceleration pays; how often the penalty is
     # examined after the hand-over, and until when.
     plain, every, last = 5, 40, 400
+    # Passes in a row in which the multipliers do not approach: a single one says nothing.
+    patience = 2
     # Passes before which residuals tell nothing, since the low-rank part is only coming up.
     least = 6
 
     def __init__(self, rate: float = 1.5) -> None:
         super().__init__(rate)
         self.since, self.settled, self.fixed, self.vanishing = 0, 0, False, False
+        self.stalls, self.undoing = 0, 1.0
         self.spreads, self.turns = [np.inf], [np.inf, np.inf]
 
     def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
         self.loss = loss
-        return super().start(X, loss, pool)
+        penalty, stretch = self._first(X, loss, pool)
+        slope, bound = loss.dual_map(1 / penalty)
+        # One step for the sparse part from a low-rank part that is zero.
+        A = fill_missing(X * X.dtype.type(slope * stretch))
+        np.clip(A, -bound, bound, out=A)
+        return penalty, A
 
     def observe(
         self, penalty: float, change: float, turn: float, spread: Callable[[], float]
@@ -190,14 +203,20 @@ class HandOver(Growing):
         self.turns.append(turn)
         ratio = self.loss.weight / max(penalty * self.spreads[-1], TINY)
         falling = ratio > self.far and self.spreads[-1] <= self.falling * self.spreads[-2]
-        stalled = falling and self.turns[-1] > self.falling * self.turns[-3]
-        vanishing = stalled or change <= self.small or self.growth_left <= 1
+        rests = self.turns[-1] > self.falling * self.turns[-3]
+        self.stalls = self.stalls + 1 if rests and (falling or self.stalls > 0) else 0
+        vanishing = change <= self.small or self.growth_left <= 1
+        if self.stalls >= self.patience and not vanishing:
+            vanishing, self.undoing = True, self.rate**-self.patience
         if vanishing or (ratio <= self.usual and len(self.spreads) > self.least):
             self.resume(self.loss, vanishing)
 
     def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
         if not self.fixed:
             return super().factor(iteration, primal, moved)
+        if self.undoing < 1:
+            factor, self.undoing = self.undoing, 1.0
+            return factor
         self.since += 1
         if self.since % self.every == 0:
             # After a pass without acceleration: does the penalty suit the data?
@@ -229,7 +248,8 @@ class Exploring(HandOver):
     usual = 5.0
 
     def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
-        return 1.0 if self.fixed else super().factor(iteration, primal, moved)
+        waits = self.fixed and self.undoing == 1
+        return 1.0 if waits else super().factor(iteration, primal, moved)
 
 
 def largest_entry(X: Array) -> float:

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from robustpca.engine.blocks import DenseBlock
+from robustpca.engine.dask_rows import DaskRows, as_dask, lazy_rows
 from robustpca.engine.drafts import writing
 from robustpca.engine.linalg import Array
-from robustpca.engine.rows import DaskRows, as_dask, lazy_rows
 from robustpca.models.estimator import Estimator, answer
 from robustpca.tools.files.large import WRITERS, row_writer
 from robustpca.tools.files.table import extra, kind_of

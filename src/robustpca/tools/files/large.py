@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from robustpca.engine.blocks import even_slices
+from robustpca.engine.dask_rows import as_dask, lazy_rows
 from robustpca.engine.linalg import Array
-from robustpca.engine.rows import BLOCK_BYTES, as_dask, lazy_rows
+from robustpca.engine.rows import BLOCK_BYTES
 from robustpca.tools.files.arrays import column_names, find_h5, find_zarr
 from robustpca.tools.files.reading import placed
 from robustpca.tools.files.table import Table, counted, extra, kind_of
