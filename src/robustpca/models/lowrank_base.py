@@ -16,9 +16,10 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from robustpca.engine.blocks import DenseBlock, slices
+from robustpca.engine.entries import DENSE_SHARE, compact
 from robustpca.engine.linalg import Array, orthonormal, square_norms
 from robustpca.engine.rows import ArrayRows, Rows
-from robustpca.engine.scratch import each, empty_beside, is_scratch
+from robustpca.engine.scratch import each, empty_beside, is_scratch, of_rows
 from robustpca.engine.svt import LowRank, row_tiles, tile_rows
 from robustpca.models.base import Subspace, SubspaceModel, prediction_errors
 from robustpca.models.flags import Distances, Scatter
@@ -28,7 +29,6 @@ from robustpca.parts.entry_losses import EntryLoss
 from robustpca.parts.units import Units
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph, smooth_rows, split_errors
 from robustpca.solvers.refit import ResidualFlags, RobustRows
-from robustpca.solvers.splitting import DENSE_SHARE, compact
 
 GRAPH_CONSTRAINTS: dict[str, Any] = {
     "n_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -283,11 +283,20 @@ def _entry_errors(
 
 
 class Decomposed:
-    """What decompositions share that know the training data in tiles, and which are flagged."""
+    """What decompositions share: dense arrays are made when they are asked for.
 
-    flagged: Any
-    # Arrays that may be in scratch files.
-    stored: ClassVar[tuple[Array, ...]] = ()
+    They are then where the decomposition has its own arrays, in memory or in scratch files.
+    """
+
+    @property
+    def stored(self) -> tuple[Array, ...]:
+        """Arrays with the rows of the training data, which may be in scratch files."""
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the training data."""
+        raise NotImplementedError
 
     def tile(self, place: slice) -> Array:
         """Low-rank part of some rows of the training data."""
@@ -295,21 +304,44 @@ class Decomposed:
 
     def tiles(self) -> Iterator[Array]:
         """Low-rank part of the training data, a tile of rows at a time."""
-        return map(self.tile, row_tiles(self.flagged.shape))
+        return map(self.tile, self._places())
 
     @property
     def low_rank(self) -> Array:
         """Low-rank part of the training data."""
-        return np.concatenate(list(self.tiles()))
+        return self._assembled(self.tile)
+
+    def _places(self, *others: Array) -> Iterator[slice]:
+        """Tiles of the rows for a pass over the training data."""
+        return each(row_tiles(self.shape), *self.stored, *others)
+
+    def _assembled(self, tile: Callable[[slice], Array]) -> Array:
+        """All tiles as one array."""
+        whole = empty_beside(self.stored[0], self.shape, tile(slice(0, 1)).dtype)
+        for place in self._places(whole):
+            whole[place] = tile(place)
+        return whole
+
+
+class Flagged(Decomposed):
+    """What decompositions share that know their flagged entries."""
+
+    flagged: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the training data."""
+        shape: tuple[int, int] = self.flagged.shape
+        return shape
 
     @property
     def flags(self) -> Array:
         """Flagged entries of the training data."""
-        return nonzero(self.flagged)
+        return self._assembled(lambda place: nonzero(self.flagged[place]))
 
 
 @dataclass(frozen=True)
-class NuclearDecomposition(Decomposed):
+class NuclearDecomposition(Flagged):
     """Both parts of a decomposition with a nuclear norm: RPCA and RPCAG.
 
     Attributes
@@ -343,6 +375,11 @@ class NuclearDecomposition(Decomposed):
     graph: TrainingGraph | None
     smoothness: float
     start: Any
+
+    @property
+    def stored(self) -> tuple[Array, ...]:
+        """Arrays with the rows of the training data, which may be in scratch files."""
+        return (self.factors.left,)
 
     @property
     def row_problem(self) -> "NuclearDecomposition":
@@ -387,7 +424,7 @@ class NuclearDecomposition(Decomposed):
 
 
 @dataclass(frozen=True)
-class RefittedDecomposition(Decomposed):
+class RefittedDecomposition(Flagged):
     """Both parts of a decomposition whose low-rank part is fitted to the entries without error.
 
     Attributes
@@ -414,15 +451,24 @@ class RefittedDecomposition(Decomposed):
     start: Any
 
     @classmethod
-    def of(cls, entries: RobustRows, X: Array, units: Units, start: Any) -> "RefittedDecomposition":
-        """Fit the rows of the training data, which are given in the user's units."""
-        codes, flags = entries.solve(units.remove(X))
-        parts = []
-        for place in row_tiles(X.shape):
-            low_rank = units.restore(entries.low_rank(codes[place]), X.dtype)
-            parts.append(sparse.csr_array(np.where(flags[place], X[place] - low_rank, 0)))
-        errors = sparse.csr_array(sparse.vstack(parts, format="csr"))
-        return cls(entries, codes, compact(errors), compact(flags), units, start)
+    def of(
+        cls, entries: RobustRows, X: Array, data: Array, units: Units, start: Any
+    ) -> "RefittedDecomposition":
+        """Fit the rows of the training data, given in the user's units (``X``) and in these."""
+        codes = empty_beside(X, (len(X), len(entries.basis)), np.float64)
+        flagged, errors = [], []
+        for place, found, flags in entries.solved(data, X, codes):
+            codes[place] = found
+            low_rank = units.restore(entries.low_rank(found), X.dtype)
+            errors.append(sparse.csr_array(np.where(flags, X[place] - low_rank, 0)))
+            flagged.append(sparse.csr_array(flags))
+        parts = (compact(sparse.csr_array(sparse.vstack(part)), X) for part in (errors, flagged))
+        return cls(entries, codes, *parts, units, start)
+
+    @property
+    def stored(self) -> tuple[Array, ...]:
+        """Arrays with the rows of the training data, which may be in scratch files."""
+        return (self.codes,)
 
     @property
     def row_problem(self) -> "RefittedDecomposition":
@@ -450,7 +496,7 @@ class RefittedDecomposition(Decomposed):
 
 
 @dataclass(frozen=True)
-class GraphDecomposition:
+class GraphDecomposition(Decomposed):
     """Both parts of a decomposition with two graphs: FRPCAG.
 
     Attributes
@@ -485,33 +531,22 @@ class GraphDecomposition:
     feature_norm: float
 
     @property
-    def low_rank(self) -> Array:
-        """Low-rank part of the training data."""
-        return self._assembled(self.tile, self.smooth.dtype)
+    def stored(self) -> tuple[Array, ...]:
+        """Arrays with the rows of the training data, which may be in scratch files."""
+        return self.smooth, self.graph.X
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the training data."""
+        return self.smooth.shape[0], self.smooth.shape[1]
 
     @property
     def sparse(self) -> Any:
         """Sparse part of the training data."""
         if self.density > DENSE_SHARE or is_scratch(self.smooth):
-            return self._assembled(self._sparse_tile, self.smooth.dtype)
+            return self._assembled(self._sparse_tile)
         parts = [sparse.csr_array(self._sparse_tile(place)) for place in self._places()]
         return sparse.csr_array(sparse.vstack(parts, format="csr"))
-
-    def _assembled(self, tile: Callable[[slice], Array], dtype: Any) -> Array:
-        """All tiles as one array, in a scratch file if the low-rank part is."""
-        whole = empty_beside(self.smooth, dtype=dtype)
-        for place in self._places(whole):
-            whole[place] = tile(place)
-        return whole
-
-    @property
-    def stored(self) -> tuple[Array, ...]:
-        """Arrays that may be in scratch files."""
-        return self.smooth, self.graph.X
-
-    def _places(self, *others: Array) -> Iterator[slice]:
-        """Tiles of the rows for a pass over the training data."""
-        return each(row_tiles(self.smooth.shape), *self.stored, *others)
 
     @cached_property
     def density(self) -> float:
@@ -542,10 +577,6 @@ class GraphDecomposition:
         """Low-rank part of some rows of the training data."""
         return self.smooth[place] * self.scale + self.shift
 
-    def tiles(self) -> Iterator[Array]:
-        """Low-rank part of the training data, a tile of rows at a time."""
-        return map(self.tile, self._places())
-
     @cached_property
     def flags(self) -> Array:
         """Flagged entries of the training data."""
@@ -553,7 +584,7 @@ class GraphDecomposition:
         def flagged(place: slice) -> Array:
             return self.entries.flags(graph_errors(self.graph.X[place], self.smooth[place]))
 
-        return self._assembled(flagged, bool)
+        return self._assembled(flagged)
 
     def low_rank_rows(self, X: Array) -> Array:
         """Low-rank part of new rows."""
@@ -707,7 +738,7 @@ def scaled_columns(part: Any, units: Units) -> Any:
         return part
     if sparse.issparse(part):
         return sparse.csr_array(part * units.scale).astype(part.dtype)
-    return (part * units.scale).astype(part.dtype)
+    return of_rows(lambda rows: rows * units.scale, part)
 
 
 def nonzero(part: Any) -> Array:

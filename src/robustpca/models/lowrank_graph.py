@@ -186,6 +186,7 @@ class FRPCAG(LowRankModel):
     }
     _changes_clean_rows = True
     _by_blocks = True
+    _holds = "a graph of the rows"
     _scratch_arrays = 8
 
     def __init__(

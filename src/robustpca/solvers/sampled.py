@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from robustpca.engine.entries import compact
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.svt import LowRank
@@ -25,7 +26,6 @@ from robustpca.solvers.new_rows import RowProblem
 from robustpca.solvers.splitting import (
     GAUSSIAN,
     Split,
-    compact,
     largest_entry,
     observed_norm,
     pursuit_loss,
@@ -171,7 +171,7 @@ def _attempt(
         found = loop.large_entries(low_rank, bound)
     check = Check.of(X, low_rank, tol, seed + 2)
     end = (np.array([norm, *history]), len(history), not check.doubts, history[-1] / norm)
-    parts = (low_rank, compact(found), *end)
+    parts = (low_rank, compact(found, X), *end)
     return Split(*parts, row_penalty=usual_penalty(X), gap=check.gap), check
 
 

@@ -15,13 +15,16 @@ import numpy as np
 from scipy import sparse
 
 from robustpca.engine.checkpoint import followed
+from robustpca.engine.entries import compact, joined, n_nonzero
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback, Progress, ignore
+from robustpca.engine.scratch import contiguous, each, empty_beside, of_rows, taken
 from robustpca.engine.svt import (
     LowRank,
     SingularThreshold,
     lanes,
     restricted_norm,
+    row_tiles,
     short_side_norm,
     spectral_norm,
     tile_rows,
@@ -40,6 +43,7 @@ from robustpca.solvers.penalties import (
     HandOver,
     Schedule,
     clip_outliers,
+    count_observed,
     fill_missing,
     fits_single_precision,
     largest_entry,
@@ -66,11 +70,8 @@ FAINT = 0.05
 SAMPLE, SAMPLE_ROWS = 10_000, 30
 # The median absolute value of a Gaussian times this is its standard deviation.
 GAUSSIAN = 1.4826
-# A sparse matrix with a larger share of entries takes more memory than a dense array.
-DENSE_SHARE = 1 / 3
 
 __all__ = [
-    "DENSE_SHARE",
     "FAR",
     "TINY",
     "Balanced",
@@ -80,7 +81,6 @@ __all__ = [
     "Split",
     "Start",
     "clip_outliers",
-    "compact",
     "extract_tile",
     "fill_missing",
     "largest_entry",
@@ -161,8 +161,8 @@ class Split:
     ----------
     low_rank : LowRank
         Factors of the low-rank part.
-    sparse : csr_array or ndarray
-        Sparse part, in the form that takes less memory.
+    sparse : csr_array, ndarray or None
+        Sparse part, in the form that takes less memory, if it was asked for.
     objective : ndarray
         Objective at the start and after each iteration.
     n_iter : int
@@ -201,14 +201,15 @@ class Split:
     @property
     def n_sparse(self) -> int:
         """Number of entries of the sparse part that are not zero."""
-        entries = self.sparse.data if sparse.issparse(self.sparse) else self.sparse
-        return int(np.count_nonzero(entries))
+        return n_nonzero(self.sparse)
 
     def start(self) -> Start | None:
         """Where a loop for nearly the same problem may start."""
         if self.multipliers is None:
             return None
-        matrix = self.low_rank.dense() + self.multipliers / self.penalty
+        matrix, low_rank = empty_beside(self.multipliers), self.low_rank
+        for place in each(row_tiles(matrix.shape), matrix, self.multipliers):
+            matrix[place] = low_rank.dense(place) + self.multipliers[place] / self.penalty
         return Start(matrix, self.penalty, self.low_rank.right)
 
 
@@ -240,7 +241,7 @@ def pursuit_loss(
     start : Start or None
         Where `split` may start: the end of the estimate, if there was one.
     """
-    n_observed = np.count_nonzero(~np.isnan(X))
+    n_observed = count_observed(X)
     # The observed entries of a row or column of the longer side.
     weight = float(n_observed / min(X.shape)) ** -0.5 if sparsity == "auto" else float(sparsity)
     # Spectral norm of noise of deviation one at as many entries: singular values below it must
@@ -318,7 +319,8 @@ def _median_residual(X: Array, low_rank: LowRank, shrinkage: float) -> float:
     full = 1 + shrinkage / np.maximum(low_rank.values, TINY)
     chosen = slice(None, None, max(1, min(X.size // (2 * SAMPLE), len(X) // SAMPLE_ROWS)))
     low = (low_rank.left[chosen] * full.astype(X.dtype)) @ low_rank.right
-    sizes, zero = np.abs(X[chosen] - low), X[chosen] == 0
+    some = taken(X, chosen)
+    sizes, zero = np.abs(some - low), some == 0
     if 2 * np.count_nonzero(zero) > zero.size:
         sizes = sizes[~zero]
     return GAUSSIAN * float(np.nanmedian(sizes)) if sizes.size else 0.0
@@ -335,6 +337,7 @@ def split(
     callback: Callback = ignore,
     start: Start | None = None,
     multipliers: bool = True,
+    entries: bool = True,
 ) -> Split:
     """Minimise ``||L||_* + loss(X - L) + smoothness(L)``; NaN entries are missing.
 
@@ -368,13 +371,15 @@ def split(
         Where to start: `Split.start` of a similar problem.
     multipliers : bool, default=True
         Whether the result holds the multipliers, which take as much memory as the data.
+    entries : bool, default=True
+        Whether the result holds the sparse part.
     """
     if largest_entry(X) == 0:
         return Split.zero(X)
     with ThreadPool() as pool:
         run = _Run(X, loss, smoothness, schedule(), pool, start)
         at = _Position([run.loop.loss_of_data()])
-        exact = run.penalties.exact
+        exact, run.loop.listed = run.penalties.exact, entries
         with followed(at, run, given=run.given) as between_passes:
             while True:
                 between_passes()
@@ -408,7 +413,7 @@ def split(
         del run
     return Split(
         certificate.low_rank.astype(X.dtype),
-        compact(certificate.sparse),
+        compact(certificate.sparse, X) if entries else None,
         np.array(at.objective),
         iteration,
         # Parts that add up to the data may still be far from the optimum.
@@ -448,7 +453,7 @@ class _Run:
         # A start that is nearly right has digits which single precision does not.
         rough = start is None or start.matrix.dtype == np.float32
         single = rough and fits_single_precision(X)
-        data = X.astype(np.float32, copy=False) if single else X
+        data = contiguous(X, np.float32) if single else X
         # Entries that are certainly wrong start in the sparse part: getting there takes long.
         clipped = clip_outliers(data)
         self.norm = max(observed_norm(clipped), TINY)
@@ -456,11 +461,11 @@ class _Run:
         if start is None:
             penalty, A = penalties.start(clipped, loss, pool)
         else:
-            penalty, A = start.penalty, start.matrix.copy()
+            penalty, A = start.penalty, of_rows(lambda rows: rows, start.matrix)
             penalties.resume(loss, start.vanishing)
             loop.threshold.begin(start.directions)
         self.penalty = max(penalty, self.least)
-        loop.set_matrix(data, A.astype(np.float32 if single else np.float64, copy=False))
+        loop.set_matrix(data, contiguous(A, np.float32 if single else np.float64))
         self.low_rank, self.is_current = LowRank.zeros(X.shape, loop.dtype), False
         self.change = start.change if start is not None else np.inf
         self.turn = self.primal = self.best = np.inf
@@ -511,7 +516,7 @@ class _Run:
     def use_double_precision(self) -> None:
         """Continue in double precision."""
         if self.loop.dtype == np.float32:
-            self.loop.set_matrix(self.X, self.loop.A.astype(np.float64))
+            self.loop.set_matrix(self.X, contiguous(self.loop.A, np.float64))
             self.is_current, self.since = False, 0
 
     def gap(self, at_most: float) -> float:
@@ -571,14 +576,15 @@ class _Splitting:
         self.lipschitz = smoothness.lipschitz if smoothness is not None else 0.0
         self.anderson: Anderson | None = None
         self.accelerated, self.known_penalty = False, 0.0
-        self.sample = np.arange(0, X.shape[0], max(1, X.size // SAMPLE))
+        self.listed = True  # whether the entries of the sparse part are wanted
+        self.sample = slice(None, None, max(1, X.size // SAMPLE))
 
     def accelerate(self, wanted: bool, penalty: float) -> None:
         """Accelerate the steps with this penalty from now on, or not for the time being."""
         # The steps are remembered in single precision.
         wanted = self.accelerated = wanted and fits_single_precision(self.X)
         if wanted and self.anderson is None:
-            self.anderson = Anderson(self.X.shape)
+            self.anderson = Anderson(self.A)
         if self.anderson is not None and (not wanted or penalty != self.known_penalty):
             self.anderson.forget(penalty != self.known_penalty)
         self.known_penalty = penalty
@@ -598,12 +604,13 @@ class _Splitting:
 
     def loss_of_data(self) -> float:
         """The loss of a low-rank part that is zero."""
-        return sum(self.loss.value(self.data[place]) for lane in self.lanes for place in lane)
+        places = each(row_tiles(self.X.shape), self.data)
+        return sum(self.loss.value(self.data[place]) for place in places)
 
     def restart(self, low_rank: LowRank, penalty: float) -> None:
         """Take the forces that the loss has at a low-rank part for its multipliers."""
         _, bound = self.loss.dual_map(1 / penalty)
-        for place in (place for lane in self.lanes for place in lane):
+        for place in each(row_tiles(self.X.shape), self.A, self.data):
             low = low_rank.dense(place)
             force = fill_missing((self.data[place] - low) * (bound / self.loss.threshold))
             self.A[place] = low + np.clip(force, -bound, bound)
@@ -612,7 +619,7 @@ class _Splitting:
     def set_matrix(self, data: Array, A: Array) -> None:
         """Start, or continue in another precision."""
         self.data, self.A, self.dtype = data, A, A.dtype
-        some = data[self.sample]
+        some = taken(data, self.sample)
         self.sampled = some, np.isfinite(some), np.isfinite(some) & (some != 0)
         self.threshold.multiply(A)
 
@@ -645,13 +652,14 @@ class _Splitting:
         kernel, graph_force = compiled(residual_step), self._graph_force(low_rank)
         anderson = self.anderson if self.accelerated else None
         n_products = anderson.memory if anderson is not None else 0
+        arrays = [self.A, self.data, *(anderson.arrays if anderson is not None else ())]
         self.threshold.start_pass(self.dtype)
 
         def work(lane: int) -> tuple[Array, Array]:
             total, sums = np.zeros(3), np.zeros((self.tile_rows, 3))
             products = np.zeros((2, n_products))
             buffer = np.empty((self.tile_rows, self.X.shape[1]), self.dtype)
-            for place in self.lanes[lane]:
+            for place in each(self.lanes[lane], *arrays):
                 tile = self.A[place]
                 before = tile.copy() if anderson is not None else None
                 low = low_rank.dense(place, out=buffer[: len(tile)])
@@ -681,7 +689,7 @@ class _Splitting:
         anderson.combine(products, length)
 
         def work(lane: int) -> None:
-            for place in self.lanes[lane]:
+            for place in each(self.lanes[lane], self.A, *anderson.arrays):
                 tile = self.A[place]
                 anderson.move(place, tile)
                 self.threshold.multiply_tile(lane, place, tile)
@@ -697,15 +705,12 @@ class _Splitting:
         With ``complete``, multipliers are first made to agree with both parts. The second result
         are the multipliers that prove the gap.
         """
-        dual = np.empty(self.X.shape, self.dtype)
+        dual = empty_beside(self.A)
         sparse_part, inner, squares, value = self.extract(low_rank, penalty, dual)
         if complete:
             completed(dual, self.data, low_rank, self.loss.weight, self.pool)
-            inner = sum(
-                float(np.nansum(self.data[place] * dual[place]))
-                for lane in self.lanes
-                for place in lane
-            )
+            places = each(row_tiles(dual.shape), self.data, dual)
+            inner = sum(float(np.nansum(self.data[place] * dual[place])) for place in places)
         found = self._gap(low_rank, 1.0, inner, squares, value)
         # The norm costs as much as some passes; a part of it may be enough to see that the gap
         # is too large.
@@ -763,38 +768,27 @@ class _Splitting:
         kernel, graph_force = compiled(extract_tile), self._graph_force(low_rank)
         size = self.tile_rows * self.X.shape[1]
 
-        def work(lane: int) -> tuple[list[Array], list[Array], Array, Array]:
+        def work(lane: int) -> tuple[list[tuple[Array, Array, Array]], Array]:
             columns, entries = np.empty(size, np.int32), np.empty(size, self.dtype)
-            counts, sums = [], np.zeros(3)
-            found: tuple[list[Array], list[Array]] = ([], [])
-            for place in self.lanes[lane]:
+            found, sums = [], np.zeros(3)
+            for place in each(self.lanes[lane], self.A, self.data, out):
                 tile, low = self.A[place].copy(), low_rank.dense(place)
                 if graph_force is not None:
                     force = graph_force[place] @ low_rank.right
                     tile += force / self.dtype.type(penalty)
-                counts.append(np.empty(len(tile), np.int64))
+                counts = np.empty(len(tile), np.int64)
                 n, *products = kernel(
-                    self.data[place], tile, low, *settings, counts[-1], columns, entries
+                    self.data[place], tile, low, *settings, counts, columns, entries
                 )
                 if graph_force is not None:
                     tile -= force
                 out[place] = tile
                 sums += products
-                found[0].append(columns[:n].copy())
-                found[1].append(entries[:n].astype(self.X.dtype))
-            return *found, np.concatenate(counts), sums
+                if self.listed:
+                    found.append((entries[:n].astype(self.X.dtype), columns[:n].copy(), counts))
+            return found, sums
 
         parts = self.pool.map(work, range(len(self.lanes)))
-        columns = np.concatenate([piece for part in parts for piece in part[0]])
-        entries = np.concatenate([piece for part in parts for piece in part[1]])
-        starts = np.concatenate([[0], np.cumsum(np.concatenate([part[2] for part in parts]))])
-        sparse_part = sparse.csr_array((entries, columns, starts), shape=self.X.shape)
-        return sparse_part, *np.sum([part[3] for part in parts], axis=0).tolist()
-
-
-def compact(A: Any) -> Any:
-    """A matrix as a sparse or a dense array, whichever takes less memory."""
-    if sparse.issparse(A):
-        return A if A.nnz <= DENSE_SHARE * np.prod(A.shape) else A.toarray()
-    few = np.count_nonzero(A) <= DENSE_SHARE * A.size
-    return sparse.csr_array(A) if few else A
+        pieces = (piece for found, _ in parts for piece in found)
+        sparse_part = joined(pieces, self.X.shape) if self.listed else None
+        return sparse_part, *np.sum([sums for _, sums in parts], axis=0).tolist()
