@@ -151,6 +151,47 @@ class TestSingularThreshold:
         shrink.multiply(A)
         assert_thresholded(shrink.solve(A, 1.0), A, 1.0, 1e-7)
 
+    @pytest.mark.parametrize("shape", [(200, 100), (100, 200)], ids=str)
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_a_careful_threshold_follows_a_spectrum_without_a_gap(self, shape, dtype, pool, rng):
+        A = planted(rng, shape, 0.9 ** np.arange(100.0), dtype)
+        errors = {}
+        for careful in (True, False):
+            shrink = SingularThreshold(shape, pool, careful=careful)
+            errors[careful] = []
+            for threshold in 0.8 * 0.7 ** np.arange(25):
+                shrink.multiply(A)
+                found = shrink.solve(A, threshold)
+                expected = singular_value_threshold(A.astype(np.float64), threshold)
+                error = np.linalg.norm(found.dense() - expected, 2)
+                errors[careful].append(error / threshold)
+        # A few calls are allowed to find the directions.
+        assert max(errors[True][4:]) < 0.01
+        assert max(errors[False][4:]) > 0.1
+
+    @pytest.mark.parametrize("shape", [(120, 90), (90, 120)], ids=str)
+    def test_a_careful_threshold_may_be_far_below_the_largest_singular_value(
+        self, shape, pool, rng
+    ):
+        values = np.r_[np.geomspace(1.0, 1e-6, 60), np.full(30, 1e-8)]
+        A, errors = planted(rng, shape, values), []
+        for careful in (True, False):
+            shrink = SingularThreshold(shape, pool, careful=careful)
+            for _ in range(5):
+                shrink.multiply(A)
+                found = shrink.solve(A, 1e-7).dense()
+            errors.append(np.linalg.norm(found - singular_value_threshold(A, 1e-7), 2))
+        assert errors[0] < 1e-12 < errors[1]
+
+    def test_a_careful_threshold_uses_directions_where_there_is_a_gap(self, pool, rng):
+        shrink = SingularThreshold((200, 100), pool, careful=True)
+        A = planted(rng, (200, 100), with_a_gap((200, 100), 10))
+        for _ in range(8):
+            shrink.multiply(A)
+            found = shrink.solve(A, 1.0)
+        assert shrink.block is not None
+        assert_thresholded(found, A, 1.0, 1e-7)
+
     def test_a_threshold_above_all_singular_values_leaves_nothing(self, pool, rng):
         for shape in SHAPES:
             low_rank = converged(planted(rng, shape, with_a_gap(shape, 0)), 1.0, pool, n_calls=2)

@@ -12,7 +12,7 @@ from every import bits, data, fit
 from robustpca import EPCA, GLPCA, PCAAN, RPCA, checkpoint
 from robustpca.engine import checkpoint as engine
 from robustpca.engine.checkpoint import followed, one_fit
-from robustpca.solvers import splitting
+from robustpca.solvers import noise
 
 # Processes are forked from one that imports the library once.
 CONTEXT = get_context("forkserver")
@@ -140,7 +140,7 @@ def test_data_of_every_kind_are_referred_to_and_not_written(store, path, tmp_pat
 
 def test_the_estimate_of_the_noise_goes_on_too(path, rng, monkeypatch):
     X = rng.normal(size=(200, 5)) @ rng.normal(size=(5, 60)) + rng.normal(size=(200, 60))
-    expected, genuine, levels = bits(RPCA().fit(X)), splitting._median_residual, []
+    expected, genuine, levels = bits(RPCA().fit(X)), noise._median_residual, []
 
     def crash(data, low_rank, shrinkage):
         if len(levels) == 2:
@@ -148,11 +148,11 @@ def test_the_estimate_of_the_noise_goes_on_too(path, rng, monkeypatch):
         levels.append(shrinkage)
         return genuine(data, low_rank, shrinkage)
 
-    monkeypatch.setattr(splitting, "_median_residual", crash)
+    monkeypatch.setattr(noise, "_median_residual", crash)
     with pytest.raises(Crash), checkpoint(path, every=0.0):
         RPCA().fit(X)
     levels.clear()
-    monkeypatch.setattr(splitting, "_median_residual", genuine)
+    monkeypatch.setattr(noise, "_median_residual", genuine)
     with checkpoint(path):
         assert bits(RPCA().fit(X)) == expected
 

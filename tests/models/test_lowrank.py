@@ -675,6 +675,28 @@ def test_stopping_early_warns_with_the_parameters_for_every_solver(solver):
     assert (model.n_iter_, model.converged_) == (2, False)
 
 
+def test_inexact_alm_ends_on_noisy_data_and_tells_how_far_from_the_optimum():
+    X = planted(0, 80, 50, noise=0.3)[0]
+    with pytest.warns(UserWarning, match=r"solver='ialm' ended.*too high by a share of") as told:
+        model = rpca(solver="ialm", tol=1e-7).fit(X)
+    assert not any(issubclass(warning.category, ConvergenceWarning) for warning in told)
+    assert model.converged_
+    assert model.n_iter_ < 60
+    assert relative(model.low_rank_ + dense(model.sparse_), X) < 3e-7
+    best = rpca(tol=1e-8).fit(X)
+    costs = [nuclear(m.low_rank_) + m.sparsity_ * absolute(X - m.low_rank_) for m in (model, best)]
+    assert 0 < 1 - costs[1] / costs[0] <= model.dual_gap_
+
+
+def test_inexact_alm_recovers_exact_data_whether_or_not_it_has_to_look_for_noise():
+    for seed in range(4):
+        X, L, _ = planted(seed, 60, 60, rank=2)
+        for noise in (0.0, "auto"):
+            model = RPCA(solver="ialm", noise=noise).fit(X)
+            assert model.converged_
+            assert relative(model.low_rank_, L) < 1e-5
+
+
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "sampled"])
 @pytest.mark.filterwarnings("ignore:FRPCAG. low_rank_ has full rank")
 def test_a_fit_after_an_interrupt_is_as_good_as_new(name):

@@ -11,7 +11,9 @@ from robustpca.parts.entry_losses import HuberNorm, L1Norm, SquaredNorm
 from robustpca.parts.graphs import eigenvalue_bound, knn_graph, laplacian
 from robustpca.solvers import new_rows
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph, smooth_rows, split_errors
-from robustpca.solvers.splitting import GraphSmoothness, mean_size, split
+from robustpca.solvers.penalties import mean_size
+from robustpca.solvers.split_matrix import GraphSmoothness
+from robustpca.solvers.splitting import split
 
 losses = pytest.mark.parametrize(
     "loss", [L1Norm(0.2), HuberNorm(0.2, 0.3), SquaredNorm(0.5)], ids=["l1", "huber", "l2"]

@@ -6,7 +6,8 @@ import pytest
 from robustpca.engine.threads import compiled
 from robustpca.parts.entry_losses import HuberNorm, L1Norm, SquaredNorm
 from robustpca.parts.graphs import knn_graph, laplacian
-from robustpca.solvers.splitting import GraphSmoothness, extract_tile, residual_step
+from robustpca.solvers.entry_steps import extract_tile, printed_step, residual_step
+from robustpca.solvers.split_matrix import GraphSmoothness
 
 
 class TestKernels:
@@ -56,6 +57,30 @@ class TestKernels:
         np.testing.assert_allclose(sums[:, 1], np.sum(new**2, axis=1), rtol=10 * rounding)
         costs = [loss.value(row[None]) / loss.weight for row in error]
         np.testing.assert_allclose(sums[:, 2], costs, rtol=10 * rounding)
+
+    @pytest.mark.parametrize("loss", LOSSES, ids=["l1", "huber", "l2"])
+    def test_printed_step(self, loss, arrays, dtype, rng):
+        X, A, L = arrays
+        Y = np.where(np.isnan(X), 0, rng.normal(size=X.shape)).astype(np.float32)
+        decay = np.linspace(0.5, 1.5, 6).astype(dtype)
+        slope, bound = (np.broadcast_to(v, 6).astype(dtype) for v in loss.dual_map(np.ones(6)))
+        numbers = [dtype(number) for number in (loss.threshold, loss.curvature)]
+        rounding, found = 30 * np.finfo(dtype).eps, []
+        for kernel in (printed_step, compiled(printed_step)):
+            moved, kept, sums = A.copy(), Y.copy(), np.zeros((6, 3))
+            kernel(X, moved, kept, L, decay, slope, bound, *numbers, sums)
+            found.append((moved, sums))
+        for plain, fast in zip(*found, strict=True):
+            np.testing.assert_allclose(fast, plain, rtol=rounding, atol=rounding)
+        # The residual part by its proximal step, multipliers, and the matrix of the next pass.
+        error = (X - L).astype(np.float64)
+        new = np.nan_to_num(np.clip(slope[0] * (error + Y), -bound[0], bound[0]))
+        rest = np.nan_to_num(error + Y - new)
+        expected = np.where(np.isnan(X), L, X - rest + decay[:, None] * new)
+        np.testing.assert_allclose(moved, expected, rtol=0, atol=10 * rounding)
+        np.testing.assert_allclose(kept, decay[:, None] * new, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(sums[:, 0], np.sum((new - Y) ** 2, axis=1), rtol=10 * rounding)
+        np.testing.assert_allclose(sums[:, 1], np.sum(new**2, axis=1), rtol=10 * rounding)
 
     def test_a_step_in_single_precision_is_not_done_in_double(self, rng):
         X, A, L = (rng.normal(size=(5, 50)).astype(np.float32) for _ in range(3))

@@ -148,6 +148,7 @@ def followed(*objects: Any, given: tuple[Any, ...] = ()) -> Iterator[Callable[[]
     around = _active.get()
     fit = None if around is None else around._fit
     if fit is None or not fit.runs or fit.in_loop:
+        del objects, given  # a loop may let go of some of it
         yield _nothing
         return
     fit.begin(objects, given)

@@ -4,7 +4,9 @@ A loop asks for the part of its matrix above a threshold at every iteration, and
 changes little between two calls. A block of trial directions is therefore carried from call to
 call and given one step of subspace iteration in each; its products with the matrix are formed
 tile by tile, in the pass in which the loop changes the matrix. When the part above the threshold
-is not small, the Gram matrix of the short side is decomposed instead.
+is not small, the Gram matrix of the short side is decomposed instead. A loop that does not correct
+itself asks for a ``careful`` threshold, which does so too where the spectrum has no gap, and takes
+singular values where squares would lose them.
 """
 
 from collections.abc import Callable
@@ -16,7 +18,7 @@ from scipy import linalg
 
 from robustpca.engine.blocks import even_slices, slices
 from robustpca.engine.linalg import Array
-from robustpca.engine.scratch import each, of_rows
+from robustpca.engine.scratch import contiguous, each, of_rows
 from robustpca.engine.threads import ThreadPool
 
 # Rows of a tile: high enough for BLAS, low enough for the second-level cache. More if the tile has
@@ -33,6 +35,10 @@ TO_GRAM, TO_BLOCK = 0.3, 0.2
 SPARE = 8
 # A short side of so few rows or columns is decomposed whole.
 SMALL = 40
+# Careful thresholds. There is a gap if the first singular value below the threshold is at most this
+# share of the last one above it; directions may be wrong in so many calls without one, as in the
+# first; and squares of singular values below this share of the largest are not accurate.
+GAP, FEW_CALLS, SQUARES_UNTIL = 0.5, 3, 1e-6
 
 
 @dataclass(frozen=True)
@@ -120,8 +126,10 @@ class SingularThreshold:
     `multiply`, or by `start_pass` and then `multiply_tile` for each of its tiles.
     """
 
-    def __init__(self, shape: tuple[int, int], pool: ThreadPool, seed: int = 0) -> None:
-        self.shape, self.pool = shape, pool
+    def __init__(
+        self, shape: tuple[int, int], pool: ThreadPool, seed: int = 0, careful: bool = False
+    ) -> None:
+        self.shape, self.pool, self.careful, self.calls_without_gap = shape, pool, careful, 0
         self.rng = np.random.default_rng(seed)
         self.short = min(shape)
         self.lanes = lanes(shape)
@@ -161,6 +169,9 @@ class SingularThreshold:
             rank = int(np.count_nonzero(values > threshold))
             # Fewer values than directions: the matrix has no more than that many.
             if len(values) < len(self.block) or rank < len(values) or rank == self.short:
+                if self.careful and not self._is_accurate(values, rank, threshold):
+                    self.block = None
+                    break
                 lowered = values[:rank] - threshold
                 left = (turn[:, :rank] * lowered).T.astype(A.dtype) @ self.images
                 self._set_block(right, rank + max(SPARE, rank // 10))
@@ -169,7 +180,15 @@ class SingularThreshold:
             size = len(values) + len(values) // 2 + SPARE
             self.block = self._completed(right, size) if size < TO_GRAM * self.short else None
             self.multiply(A)
-        return self._by_gram(A, threshold)
+        return self._by_short_side(A, threshold)
+
+    def _is_accurate(self, values: Array, rank: int, threshold: float) -> bool:
+        """Whether a step of subspace iteration is enough, given the singular values it found."""
+        self.calls_without_gap += 1
+        if _has_gap(values, rank, threshold):
+            self.calls_without_gap = 0
+        resolved = threshold >= SQUARES_UNTIL * values[:1].sum()
+        return bool(resolved and self.calls_without_gap <= FEW_CALLS)
 
     def top(self, A: Array, rank: int, n_steps: int = 5) -> LowRank:
         """The best approximation of that rank, by a few steps of subspace iteration."""
@@ -237,14 +256,11 @@ class SingularThreshold:
         more -= (more @ known.T) @ known
         return np.vstack([known, linalg.qr(more.T, mode="economic", check_finite=False)[0].T])
 
-    def _by_gram(self, A: Array, threshold: float) -> LowRank:
+    def _by_short_side(self, A: Array, threshold: float) -> LowRank:
         tall = A.shape[0] >= A.shape[1]
-        squares, vectors = linalg.eigh(
-            _short_gram(A, self.pool), driver="evd", overwrite_a=True, check_finite=False
-        )
-        values = np.sqrt(np.maximum(squares[::-1], 0.0))
+        values, vectors = self._decomposed(A, threshold)
         rank = int(np.count_nonzero(values > threshold))
-        near = vectors[:, ::-1][:, :rank].astype(A.dtype)
+        near = vectors[:, :rank].astype(A.dtype)
         lowered = values[:rank] - threshold
         if tall:
             shares = (lowered / values[:rank]).astype(A.dtype)
@@ -255,13 +271,43 @@ class SingularThreshold:
             parts = even_slices(A.shape[1], N_LANES)
             far = np.concatenate(self.pool.map(lambda p: scaled @ A[:, p], parts), axis=1)
             low_rank = LowRank(near * lowered.astype(A.dtype), far, lowered)
-        if rank < TO_BLOCK * self.short and self.short > SMALL:
+        steady = not self.careful or _has_gap(values, rank, threshold)
+        if rank < TO_BLOCK * self.short and self.short > SMALL and steady:
             spare = max(SPARE, rank // 10)
             if tall:
-                self.block = vectors[:, ::-1][:, : rank + spare].T
+                self.block = vectors[:, : rank + spare].T
             else:
                 self.block = self._completed(low_rank.right.astype(np.float64), rank + spare)
         return low_rank
+
+    def _decomposed(self, A: Array, threshold: float) -> tuple[Array, Array]:
+        """All singular values, largest first, and their vectors (columns) on the short side."""
+        if self.careful:
+            A = contiguous(A, np.float64)
+            square = products(A, lambda place: np.vdot(A[place], A[place]), self.pool, add=True)
+            if threshold < SQUARES_UNTIL * np.sqrt(square):
+                # The triangle of the QR factorisation has the singular values of a tall matrix.
+                short = _triangle(A).T if A.shape[0] >= A.shape[1] else A
+                near, values, _ = linalg.svd(short, full_matrices=False, check_finite=False)
+                return values, near
+        gram = _short_gram(A, self.pool)
+        squares, vectors = linalg.eigh(gram, driver="evd", overwrite_a=True, check_finite=False)
+        return np.sqrt(np.maximum(squares[::-1], 0.0)), vectors[:, ::-1]
+
+
+def _triangle(A: Array) -> Array:
+    """Triangular matrix of the QR factorisation, from one part of the rows after the other."""
+    found = np.zeros((0, A.shape[1]), A.dtype)
+    for place in each(slices(len(A), PRODUCT_ROWS), A):
+        parts = np.vstack([found, A[place]])
+        found = linalg.qr(parts, mode="r", check_finite=False)[0][: A.shape[1]]
+    return found
+
+
+def _has_gap(values: Array, rank: int, threshold: float) -> bool:
+    """Whether singular values above a threshold are well apart from those below."""
+    above = values[rank - 1] if rank > 0 else threshold
+    return bool(values[rank : rank + 1].sum() <= GAP * above)
 
 
 def spectral_norm(A: Array, pool: ThreadPool, n_steps: int = 12, seed: int = 0) -> float:

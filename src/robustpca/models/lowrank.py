@@ -42,11 +42,13 @@ from robustpca.parts.graphs import adjacency_of, laplacian
 from robustpca.parts.units import Units, column_units
 from robustpca.solvers.altproj import alternating_projections
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph
+from robustpca.solvers.noise import pursuit_loss
 from robustpca.solvers.penalties import Balanced, Growing, HandOver, count_observed
 from robustpca.solvers.refit import ResidualFlags, refit
 from robustpca.solvers.sampled import Check, sampled_pursuit
 from robustpca.solvers.smoothness import pursuit_smoothness
-from robustpca.solvers.splitting import GraphSmoothness, Split, pursuit_loss, split
+from robustpca.solvers.split_matrix import GraphSmoothness
+from robustpca.solvers.splitting import FAR, Split, split
 
 __all__ = ["RPCA", "RPCAG"]
 
@@ -102,8 +104,8 @@ class RPCA(LowRankModel):
     solver : {'auto', 'admm', 'ialm', 'altproj', 'sampled'}, default='auto'
         'auto' and 'admm' reach the optimum. 'auto' raises the penalty as 'ialm' does until it
         suits the data, then holds it and accelerates; 'admm' balances it from the start. 'ialm'
-        (inexact augmented Lagrangian [3]_) stops when the parts add up to the data, and falls
-        short of the optimum on noisy data: see ``dual_gap_``. 'altproj' (accelerated alternating
+        (inexact augmented Lagrangian, as printed [3]_) stops when the parts add up to the data,
+        and falls short of the optimum on noisy data: see ``dual_gap_``. 'altproj' (accelerated alternating
         projections [4]_) takes ``n_components`` as the rank of L; it is not convex, tolerates
         more corruption where it works, and has no warm start. 'sampled' is for millions of
         entries: it finds the row and column space from a few hundred sampled rows and columns,
@@ -132,7 +134,7 @@ class RPCA(LowRankModel):
         Share of the entries without an error that may be flagged in ``entry_flags_``.
     tol : float, default=1e-6
         Stop when ``dual_gap_`` is this small and the residual of the two parts is as small a
-        share of the data. Ten thousand times this, but at most 0.01, is enough if the low-rank
+        share of the data ('ialm': the residual alone). Ten thousand times this, but at most 0.01, is enough if the low-rank
         part is fitted again (``debias``): that only starts there.
     max_iter : int, default=1000
         Largest number of passes.
@@ -307,6 +309,9 @@ class RPCA(LowRankModel):
                 callback=reporter(self),
             )
         schedule = SCHEDULES[solver]
+        if noise == 0 and not schedule.exact:
+            # Multipliers that are not quite right stay so while the penalty grows.
+            start = None
         return split(
             data,
             loss,
@@ -746,19 +751,19 @@ def _decomposed(
 
 def _unfinished(model: RPCA | RPCAG, result: Split) -> tuple[Warning, ...]:
     """What to change if the loop has not reached its end, or ended far from the optimum."""
-    if result.converged or result.change > model.tol:
-        return unconverged(model, result)
-    if result.n_iter >= model.max_iter:
+    if result.converged and getattr(model, "solver", "admm") == "ialm" and result.gap > FAR:
         return (
-            ConvergenceWarning(
-                f"{type(model).__name__} stopped after max_iter={model.max_iter} passes, and the "
-                f"objective may be too high by a share of {result.gap:.1e}, above "
-                f"tol={model.tol:.1e}. Raise max_iter, or raise tol to accept this fit."
+            UserWarning(
+                f"RPCA: solver='ialm' ended where low_rank_ + sparse_ is the data, but the "
+                f"objective may be too high by a share of {result.gap:.1e}. Use solver='auto'."
             ),
         )
+    if result.converged or result.change > model.tol:
+        return unconverged(model, result)
     return (
         ConvergenceWarning(
-            f"RPCA: solver='ialm' ended where low_rank_ + sparse_ is the data, but the objective "
-            f"may be too high by a share of {result.gap:.1e}. Use solver='auto'."
+            f"{type(model).__name__} stopped after max_iter={model.max_iter} passes, and the "
+            f"objective may be too high by a share of {result.gap:.1e}, above "
+            f"tol={model.tol:.1e}. Raise max_iter, or raise tol to accept this fit."
         ),
     )

@@ -18,13 +18,13 @@ from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.scratch import each, of_rows
 from robustpca.engine.svt import LowRank, SingularThreshold, lanes, spectral_norm, tile_rows
 from robustpca.engine.threads import ThreadPool, compiled
-from robustpca.solvers.splitting import (
-    Split,
+from robustpca.solvers.penalties import (
     clip_outliers,
     largest_entry,
     observed_norm,
     usual_penalty,
 )
+from robustpca.solvers.splitting import Split
 
 # The threshold falls by this factor in each pass; slower is safer.
 DECAY = 0.7

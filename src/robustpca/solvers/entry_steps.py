@@ -46,6 +46,50 @@ def residual_step(
         sums[i, 2] = value
 
 
+def printed_step(
+    X: Array,
+    A: Array,
+    Y: Array,
+    L: Array,
+    decay: Array,
+    slope: Array,
+    bound: Array,
+    threshold: float,
+    curvature: float,
+    sums: Array,
+) -> None:
+    """Kernel: the step of the residual part and then of the multipliers ``Y``, on a tile.
+
+    ``Y`` holds them over the penalty, and in the end over the next one, to which ``A`` belongs.
+    The other arguments are those of `residual_step`.
+    """
+    zero = curvature - curvature
+    for i in range(X.shape[0]):
+        primal = dual = value = zero
+        shrunk, rise, most = decay[i], slope[i], bound[i]
+        for j in range(X.shape[1]):
+            low, old = L[i, j], Y[i, j]
+            error = X[i, j] - low
+            new = min(max(rise * (error + old), -most), most)
+            size = abs(error)
+            flat = min(size, threshold)
+            cost = size - flat + curvature * flat * flat
+            if error != error:  # a missing entry: no force, no cost
+                new = zero
+                cost = zero
+            step = new - old
+            kept = shrunk * new
+            # The data without the residual part, and with the multipliers.
+            A[i, j] = low + step + kept
+            Y[i, j] = kept
+            primal += step * step
+            dual += new * new
+            value += cost
+        sums[i, 0] = primal
+        sums[i, 1] = dual
+        sums[i, 2] = value
+
+
 def extract_tile(
     X: Array,
     A: Array,

@@ -23,13 +23,15 @@ class Schedule:
     ``exact`` schedules reach the optimum: their loop ends when the duality gap is small enough,
     with ``strict`` ones only if the multipliers converge no more or have converged as well.
     Single precision is used until the change is below ``single_until``. A penalty may be ``fixed``
-    from some pass on, and then the residual may be ``vanishing``.
+    from some pass on, and then the residual may be ``vanishing``. With ``printed_order`` the
+    multipliers change after both parts, and then the penalty; otherwise after the low-rank part.
     """
 
     relaxation: float
     exact: bool
     single_until: float
     accelerated = False
+    printed_order = False
     strict = False
     fixed = False
     vanishing = False
@@ -122,25 +124,29 @@ class Balanced(Schedule):
 class Growing(Schedule):
     """A penalty that grows by ``rate`` each time: fast on data that are exactly low rank + sparse.
 
-    The multipliers stop changing before they are right when there is noise, so the loop may end
-    near the optimum and not at it.
+    This is the inexact augmented Lagrangian method as it is printed. The multipliers stop changing
+    before they are right when there is noise, so the loop may end near the optimum and not at it,
+    and an error in them is never made good.
     """
 
     relaxation = 1.0
     exact = False
+    printed_order = True
     single_until = 1e-5
 
     def __init__(self, rate: float = 1.5) -> None:
         self.rate, self.growth_left = rate, 1e7
 
     def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
+        penalty, stretch = self._first(X, loss, pool)
+        factor = X.dtype.type(stretch)
+        return penalty, of_rows(lambda rows: fill_missing(rows * factor), X)
+
+    def _first(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, float]:
+        """First penalty, and the data plus the first multipliers over it, in units of the data."""
         norm = max(spectral_norm(X, pool, 6), TINY)
         penalty = 1.25 / norm
-        slope, bound = loss.dual_map(1 / penalty)
-        # One step for the sparse part from a zero low-rank part and scaled data as multipliers.
-        stretch = slope * (1 + 1 / (penalty * max(norm, largest_entry(X) / loss.weight)))
-        factor = X.dtype.type(stretch)
-        return penalty, of_rows(lambda x: np.clip(fill_missing(x * factor), -bound, bound), X)
+        return penalty, 1 + 1 / (penalty * max(norm, largest_entry(X) / loss.weight))
 
     def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
         factor = min(self.rate, self.growth_left)
@@ -157,7 +163,7 @@ class HandOver(Growing):
     penalties stop the multipliers, lower ones the low-rank part.
     """
 
-    exact = True
+    exact, printed_order = True, False
     # Residual below which data count as exact; the smallest sparse entry in units of the usual
     # residual, at hand-over and where that one is about to vanish; the penalty in units of the
     # curvature of a loss that allows for noise; what counts as falling.
@@ -175,7 +181,11 @@ class HandOver(Growing):
 
     def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
         self.loss = loss
-        return super().start(X, loss, pool)
+        penalty, stretch = self._first(X, loss, pool)
+        slope, bound = loss.dual_map(1 / penalty)
+        # One step for the sparse part from a low-rank part that is zero.
+        factor = X.dtype.type(slope * stretch)
+        return penalty, of_rows(lambda x: np.clip(fill_missing(x * factor), -bound, bound), X)
 
     def observe(
         self, penalty: float, change: float, turn: float, spread: Callable[[], float]

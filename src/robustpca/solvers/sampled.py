@@ -23,15 +23,10 @@ from robustpca.engine.threads import ThreadPool
 from robustpca.parts.entry_losses import HuberNorm, L1Norm
 from robustpca.solvers.altproj import Projections, alternating_projections
 from robustpca.solvers.new_rows import RowProblem
-from robustpca.solvers.splitting import (
-    GAUSSIAN,
-    Split,
-    largest_entry,
-    observed_norm,
-    pursuit_loss,
-    split,
-    usual_penalty,
-)
+from robustpca.solvers.noise import pursuit_loss
+from robustpca.solvers.penalties import largest_entry, observed_norm, usual_penalty
+from robustpca.solvers.split_matrix import GAUSSIAN
+from robustpca.solvers.splitting import Split, split
 
 # Rows and columns of the block: so many at least, and so many for each component.
 BLOCK, BLOCK_PER_RANK = 300, 30

@@ -21,7 +21,8 @@ from robustpca.parts.entry_losses import EntryLoss
 from robustpca.parts.graphs import locality_order
 from robustpca.parts.units import column_moments
 from robustpca.solvers.graph_descent import fista
-from robustpca.solvers.splitting import GraphSmoothness, split
+from robustpca.solvers.split_matrix import GraphSmoothness
+from robustpca.solvers.splitting import split
 
 # Share of the entries that are spoiled, by how many deviations, and the largest number of them.
 SHARE, DISTANCE, N_PROBES = 0.05, 3.0, 100_000

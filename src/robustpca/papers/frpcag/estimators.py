@@ -13,7 +13,7 @@ from robustpca import FRPCAG
 from robustpca.diagnostics import theorem2_smoothness
 from robustpca.engine.linalg import Array
 from robustpca.parts.graphs import grid_graph, knn_graph, laplacian
-from robustpca.solvers.splitting import observed_norm
+from robustpca.solvers.penalties import observed_norm
 
 __all__ = ["SIDES", "FeatureGraph", "OnCleanGraphs", "OnGraphs", "Theorem2Fit", "unit_bandwidth"]
 
