@@ -582,10 +582,12 @@ class RPCAG(LowRankModel):
         attributes = {"graph_": graph, "smoothness_": weight}
         if weight == 0 and noise > 0 and self.debias:
             shrinkage = loss.threshold / loss.weight
-            given = (loss, noise, result, shrinkage, attributes)
-            return _refitted_fit(self, rows, X, data, units, *given)
-        given = (loss, noise, result, training, weight, attributes)
-        return _pursuit_fit(self, rows, X, data, units, *given)
+            return _refitted_fit(
+                self, rows, X, data, units, loss, noise, result, shrinkage, attributes
+            )
+        return _pursuit_fit(
+            self, rows, X, data, units, loss, noise, result, training, weight, attributes
+        )
 
 
 def _start_tol(model: "RPCA | RPCAG", noise: float) -> float:

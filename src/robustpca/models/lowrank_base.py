@@ -462,8 +462,8 @@ class RefittedDecomposition(Flagged):
             low_rank = units.restore(entries.low_rank(found), X.dtype)
             errors.append(sparse.csr_array(np.where(flags, X[place] - low_rank, 0)))
             flagged.append(sparse.csr_array(flags))
-        parts = (compact(sparse.csr_array(sparse.vstack(part)), X) for part in (errors, flagged))
-        return cls(entries, codes, *parts, units, start)
+        part, wrong = (compact(sparse.csr_array(sparse.vstack(of)), X) for of in (errors, flagged))
+        return cls(entries, codes, part, wrong, units, start)
 
     @property
     def stored(self) -> tuple[Array, ...]:
