@@ -330,8 +330,8 @@ def spectral_norm(A: Array, pool: ThreadPool, n_steps: int = 12, seed: int = 0) 
         basis = np.vstack([basis, v / length])
         v = np.asarray(np.sum(pool.map(_gram_times(A, basis[-1]), places), axis=0, dtype=float))
     directions = basis.T.astype(A.dtype)
-    squares = products(A, lambda place: _gram((A[place] @ directions).T), pool, add=True)
-    return float(np.sqrt(max(linalg.eigvalsh(squares, check_finite=False)[-1], 0.0)))
+    images = products(A, lambda place: A[place] @ directions, pool)
+    return float(linalg.svdvals(images, check_finite=False)[0])
 
 
 def restricted_norm(A: Array, directions: Array, pool: ThreadPool) -> float:
@@ -360,17 +360,18 @@ def short_side_norm(A: Array, pool: ThreadPool) -> float:
 def _short_gram(A: Array, pool: ThreadPool) -> Array:
     """Inner products of the rows or columns, whichever are fewer, in double precision."""
     if A.shape[0] >= A.shape[1]:
-        return products(A, lambda place: _gram(A[place].T), pool, add=True)
+        found = products(A, lambda place: _gram(A[place].T), pool, add=True)
+        return np.asarray(found, dtype=np.float64)
     grams = pool.map(lambda place: _gram(A[:, place]), even_slices(A.shape[1], N_LANES))
-    return np.asarray(sum(grams))
+    return np.asarray(sum(grams), dtype=np.float64)
 
 
 def _gram(part: Array) -> Array:
-    """Inner products of rows, in double precision."""
+    """Inner products of rows."""
     # OpenBLAS fills its registers with what lies beside a small block and does not use what
     # comes of it, but NumPy reports it (numpy/numpy#24067).
     with np.errstate(invalid="ignore"):
-        return np.asarray(part @ part.T, dtype=np.float64)
+        return np.asarray(part @ part.T)
 
 
 def _gram_times(A: Array, direction: Array) -> Callable[[list[slice]], Array]:
