@@ -217,6 +217,9 @@ def ranking(n_seeds: int, title: str, sets: Callable[[int], Sets]) -> None:
             model = PCAAN().fit(Z)
             family += "*" * few_rows(Z)
             for name, outlying in detect(model, Z, seed).items():
+                # The envelope of rows with many equal values has a singular covariance, and says
+                # nothing of some: they are then neither ahead nor behind.
+                outlying = np.nan_to_num(outlying, nan=float(np.nanmedian(outlying)))
                 areas[family][name].append(roc_auc_score(is_outlier, outlying))
             for rule, flags in {
                 "now": model.predict(Z) == -1,

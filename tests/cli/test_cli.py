@@ -1,3 +1,4 @@
+import inspect
 import json
 import os
 import subprocess
@@ -5,6 +6,7 @@ import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,13 +14,14 @@ from sklearn.decomposition import PCA
 
 import robustpca
 from robustpca.cli import app
+from robustpca.cli.arguments import Argument
 from robustpca.cli.bench import commands, run_bench, split_labels
 from robustpca.cli.compare import run_compare
 from robustpca.cli.data import fetch_data, show_data
 from robustpca.cli.demo import show_demo
-from robustpca.cli.jobs import Request
 from robustpca.cli.methods import show_method, show_methods
 from robustpca.cli.report import make_report
+from robustpca.cli.request import Request
 from robustpca.models import all_estimators
 from robustpca.papers import all_tables
 
@@ -331,6 +334,17 @@ def test_a_missing_extra_is_named(call, monkeypatch):
         "The command line needs typer and rich, not installed here. Run "
         "`pip install 'robustpca[cli]'`.\n"
     )
+
+
+@pytest.mark.parametrize("verb", [*app.VERBS, *app.DATA_VERBS], ids=lambda verb: verb.name)
+def test_every_argument_is_declared_beside_its_verb_with_a_sentence(verb):
+    parameters = dict(inspect.signature(verb.run).parameters)
+    parameters.pop("request", None)
+    for name, parameter in parameters.items():
+        how = get_args(parameter.annotation)[1]
+        assert isinstance(how, Argument), name
+        assert how.help.endswith("."), how.help
+    assert inspect.getdoc(verb.run).splitlines()[0].endswith(".")
 
 
 class TestTyper:

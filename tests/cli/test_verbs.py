@@ -288,3 +288,32 @@ def test_warnings_are_sentences(invoke, mine, monkeypatch):
     result = invoke("check", "mine.csv")
     assert result.exit_code == 2
     assert result.stderr.splitlines() == ["Note: This is odd.", "No more."]
+
+
+def test_few_rows_with_units_are_brought_to_one_scale(invoke, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 2)) @ rng.normal(size=(2, 6)) + 0.05 * rng.normal(size=(12, 6)) + 9
+    X *= [1, 10, 100, 1000, 0.1, 5]
+    X[4, 4] = 60
+    pandas.DataFrame(X, columns=list("abcdef")).to_csv(tmp_path / "few.csv", index=False)
+    result = invoke("entries", "few.csv", "--json")
+    assert result.exit_code == 0, result.output
+    (cell,) = json.loads(result.stdout)["cells"]
+    assert (cell["row"], cell["column"]) == ("5", "e")
+    assert 0.5 < cell["restored"] < 1.5
+
+
+def test_info_has_the_usual_median_and_columns_below_their_heads(invoke, tmp_path):
+    (tmp_path / "two.csv").write_text("a,b\n1,10\n2,40\n")
+    lines = invoke("info", "two.csv").output.splitlines()
+    assert lines[2:] == [
+        "column  missing        least       median         most",
+        "a             0            1          1.5            2",
+        "b             0           10           25           40",
+    ]
+
+
+@pytest.mark.parametrize("verb", [["rows", "mine.csv"], ["fit", "mine.csv", "-o", "x.rpca"]])
+def test_an_unknown_scale_is_told_in_the_words_of_the_command_line(invoke, mine, verb):
+    result = invoke(*verb, "--scale", "big")
+    assert (result.exit_code, result.output) == (2, "--scale big should be auto, mad or none.\n")

@@ -120,10 +120,14 @@ class TestBlocks:
         X, weights = rng.normal(size=(60, 7)) + far, rng.random(60)
         total, gram = kind(X, np.full(7, far), DOUBLE).rough_gram(weights)
         Z = X - far
-        np.testing.assert_allclose(total, weights @ Z, atol=1e-5)
+        np.testing.assert_allclose(total, weights @ Z, atol=1e-13 * far)
         np.testing.assert_allclose(gram, (weights[:, None] * Z).T @ Z, atol=1e-5)
         assert np.abs(gram - (weights[:, None] * Z).T @ Z).max() > 1e-12
         assert not np.isfinite(kind(1e30 * X, np.zeros(7), DOUBLE).rough_gram(weights)[1]).all()
+        A = rng.normal(size=(60, 3))
+        adjoint = kind(X, np.full(7, far), DOUBLE).rough_adjoint(A)
+        np.testing.assert_allclose(adjoint, Z.T @ A, atol=1e-4)
+        assert np.abs(adjoint - Z.T @ A).max() > 1e-12
 
     @pytest.mark.parametrize(("dtype", "tolerance"), PRECISIONS)
     @pytest.mark.parametrize("kind", KINDS)

@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
+from scipy import sparse
 
 from robustpca.engine.linalg import (
     column_percentiles,
+    csr_of,
     flip_signs,
     orthonormal,
     principal_axes,
@@ -198,3 +200,17 @@ def test_percentiles_of_columns_are_those_of_numpy_without_missing_entries(rng):
     expected = np.nanpercentile(A[:, :5], [10, 50, 90], axis=0)
     np.testing.assert_allclose(found[:, :5], expected, rtol=1e-12)
     assert np.isnan(found[:, 5]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, bool])
+@pytest.mark.parametrize("shape", [(30, 7), (1, 9), (9, 1), (0, 4), (4, 0)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_sparse_array_is_that_of_scipy(dtype, shape, order, rng):
+    A = np.where(rng.random(shape) < 0.2, rng.normal(size=shape), 0.0).astype(dtype, order=order)
+    A[1:2] = 0
+    A[2:3, :1] = np.nan
+    found, expected = csr_of(A), sparse.csr_array(A)
+    assert found.dtype == expected.dtype
+    assert found.indices.dtype == expected.indices.dtype == np.int32
+    for part in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(found, part), getattr(expected, part))

@@ -294,6 +294,13 @@ def test_bounds_depend_on_the_shape_alone_and_cover_every_row_once(monkeypatch):
         assert max(sizes) * 24 <= 1000 + 24
 
 
+def test_what_is_made_of_one_block_shares_no_memory_with_the_data(X):
+    found, doubled = ArrayRows(X).map(lambda block: (block.block, 2 * block.block))
+    assert not np.shares_memory(found, X)
+    np.testing.assert_array_equal(found, X)
+    np.testing.assert_array_equal(doubled, 2 * X)
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_single_rows_and_blocks_are_centred(dtype, rng):
     X = rng.normal(size=(50, 8)).astype(dtype) + dtype(5)

@@ -309,3 +309,23 @@ class TestCompiled:
         found, expected = np.zeros((2, 20, 10))
         assert compiled(accept)(X, found, 0.5) == pytest.approx(accept(X, expected, 0.5))
         np.testing.assert_array_equal(found, expected)
+
+    def test_functions_of_its_module_that_a_kernel_calls_are_compiled_with_it(self, rng):
+        X = rng.normal(size=(20, 10))
+        X[3, 4] = np.nan
+        assert compiled(total_of_known)(X) == pytest.approx(total_of_known(X))
+        # The plain function still calls the plain one.
+        assert total_of_known.__globals__["known"] is known
+        assert compiled(total_of_known).py_func.__globals__["known"] is compiled(known)
+
+
+def known(value):
+    return value if value == value else 0.0
+
+
+def total_of_known(X):
+    total = 0.0
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            total += known(X[i, j])
+    return total

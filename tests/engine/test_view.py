@@ -32,6 +32,22 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("far", [1.0, 1e4])
+def test_norms_about_a_new_centre_follow_from_those_about_the_old_one(kind, far, rng):
+    source, rtol = KINDS[kind]
+    X = rng.normal(size=(80, 60)).astype(np.float32).astype(np.float64)
+    basis = np.linalg.qr(rng.normal(size=(60, 12)))[0]
+    view = View(source(X).centred(np.full(60, far)))
+    view.expand(basis[:, :5])
+    # The new centre is a row: of its norm nothing is left but rounding errors.
+    view.rebase(X[3], basis)
+    norms = np.sum((X - X[3]) ** 2, axis=1)
+    assert_allclose(view.norms, norms, rtol=rtol, atol=rtol * (far**2 if kind == "sparse" else 1))
+    if far == 1.0:
+        assert_true_to(view, X, rtol)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("norms_first", [False, True])
 def test_distances_are_exact_after_every_change(kind, norms_first, rng):
     source, rtol = KINDS[kind]

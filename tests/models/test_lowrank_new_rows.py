@@ -1,6 +1,8 @@
 """What RPCA, RPCAG and FRPCAG make of new rows, of stored rows, and of odd ones."""
 
+import copy
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +10,8 @@ from pursuit import rpca, rpcag
 from scipy import sparse
 from sklearn.base import clone
 
-from robustpca import FRPCAG
+from robustpca import FRPCAG, RPCA, RPCAG
+from robustpca.solvers.known_rows import KnownRows
 
 # On random data nothing is smooth, and it does not matter here.
 full_rank_is_fine = pytest.mark.filterwarnings("ignore:FRPCAG. low_rank_ has full rank")
@@ -45,11 +48,20 @@ def relative(A, B):
 
 
 def agree(model, X, tol):
-    """Whether rows of the training data get their parts and scores back."""
-    low_rank, found = model.decompose(X)
-    np.testing.assert_allclose(low_rank, model.low_rank_, atol=tol)
-    np.testing.assert_allclose(dense(found), dense(model.sparse_), atol=tol)
-    np.testing.assert_allclose(model.transform(X), model.embedding_, atol=3 * tol)
+    """Whether rows of the training data get their parts and scores back, also as new rows."""
+    for asked, most in ((model, 1e-12 * np.nanmax(np.abs(X))), (forgetful(model), tol)):
+        low_rank, found = asked.decompose(X)
+        np.testing.assert_allclose(low_rank, model.low_rank_, rtol=0, atol=most)
+        np.testing.assert_allclose(dense(found), dense(model.sparse_), rtol=0, atol=most)
+        np.testing.assert_allclose(asked.transform(X), model.embedding_, rtol=0, atol=3 * most)
+
+
+def forgetful(model):
+    """The same model, to which the rows of the training data are rows like any other."""
+    model = copy.copy(model)
+    others = KnownRows.of(np.full((1, model.n_features_in_), 1e300))
+    model._decomposition = replace(model._decomposition, known=others)
+    return model
 
 
 @full_rank_is_fine
@@ -59,6 +71,79 @@ def test_training_rows_get_their_training_parts_back(name, missing):
     X = planted(0, 80, 40, missing=missing)[0]
     # The data are of order one to ten.
     agree(clone(METHODS[name]).fit(X), X, 1e-3 if name.startswith("RPCAG") else 1e-4)
+
+
+SOLVERS = {
+    "auto": RPCA(),
+    "convex": RPCA(debias=False),
+    "admm": RPCA(solver="admm", noise=0),
+    "ialm": RPCA(solver="ialm", noise=0),
+    "ialm, noise": RPCA(solver="ialm", debias=False),
+    "altproj": RPCA(3, solver="altproj", noise=0),
+    "altproj, noise": RPCA(3, solver="altproj", debias=False),
+    "sampled": RPCA(solver="sampled"),
+    "sampled, noise": RPCA(solver="sampled", debias=False),
+    "high sparsity": RPCA(sparsity=10.0, center="median"),
+    "unfinished": RPCA(noise=0, max_iter=5),
+    "RPCAG": RPCAG(),
+    "RPCAG smooth": RPCAG(smoothness=0.3),
+    "RPCAG unfinished": RPCAG(smoothness=0.3, max_iter=5),
+    "FRPCAG": FRPCAG(),
+    "FRPCAG raw": FRPCAG(standardize=False, normalized=False),
+    "FRPCAG huber": FRPCAG(loss="huber"),
+    "FRPCAG unfinished": FRPCAG(max_iter=3),
+}
+DATA = {
+    "exact": {"noise": 0.0, "shift": 0.0},
+    "noise": {},
+    "holes": {"missing": 0.15},
+    "many errors": {"rank": 8, "corrupted": 0.3, "noise": 0.3},
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", DATA)
+@pytest.mark.parametrize("name", SOLVERS)
+def test_every_solver_gives_training_rows_their_parts_of_the_fit(name, kind, dtype):
+    X = planted(0, 80, 40, **DATA[kind])[0].astype(dtype)
+    model, order = clone(SOLVERS[name]).fit(X), np.random.default_rng(1).permutation(80)
+    low_rank, found = model.decompose(X[order])
+    # To rounding error: products of other rows at a time may be summed in another order.
+    most = 64 * np.finfo(dtype).eps * np.nanmax(np.abs(X))
+    np.testing.assert_allclose(low_rank, model.low_rank_[order], rtol=0, atol=most)
+    np.testing.assert_allclose(dense(found), dense(model.sparse_)[order], rtol=0, atol=most)
+    np.testing.assert_array_equal(model.flag_entries(X[order]), model.entry_flags_[order])
+    codes = model.transform(X[order])
+    np.testing.assert_allclose(codes, model.embedding_[order], rtol=0, atol=10 * most)
+
+
+@full_rank_is_fine
+@pytest.mark.parametrize("model", [rpcag(smoothness=0.3), FRPCAG(), FRPCAG(loss="huber")])
+def test_of_equal_rows_that_a_graph_tells_apart_the_first_one_counts(model):
+    X = np.repeat(planted(0, 12, 20)[0], 15, axis=0)
+    model = clone(model).fit(X)
+    L, S = model.low_rank_, dense(model.sparse_)
+    # Each has edges to ten of its fourteen equals, and hardly two of them to the same.
+    assert np.abs(L - np.repeat(L[::15], 15, axis=0)).max() > 1e-3
+    low_rank, found = model.decompose(X)
+    np.testing.assert_allclose(low_rank, np.repeat(L[::15], 15, axis=0), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(dense(found), np.repeat(S[::15], 15, axis=0), rtol=0, atol=1e-12)
+
+
+@full_rank_is_fine
+@pytest.mark.parametrize("name", ["altproj", "RPCAG unfinished", "FRPCAG"])
+def test_known_and_new_rows_may_come_together(name):
+    X = planted(0, 90, 40, missing=0.1)[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = clone(SOLVERS[name]).fit(X[:80])
+    low_rank, found = model.decompose(X[70:])
+    np.testing.assert_allclose(low_rank[:10], model.low_rank_[70:], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(dense(found)[:10], dense(model.sparse_)[70:], rtol=0, atol=1e-12)
+    alone = model.decompose(X[80:])
+    np.testing.assert_allclose(low_rank[10:], alone[0], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(dense(found)[10:], dense(alone[1]), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("solver", ["admm", "ialm"])

@@ -57,7 +57,8 @@ def test_missing_wrong_and_constant_entries_do_not_matter():
 
 
 def test_few_rows_say_nothing_about_units():
-    assert unit_differences(table(0, n=10, offset=1e5)) == Differences()
+    assert unit_differences(table(0, n=9, offset=1e5)) == Differences()
+    assert unit_differences(table(0, n=10, offset=1e5)).medians
 
 
 def test_the_spread_of_a_column_of_mostly_equal_entries_is_not_zero():

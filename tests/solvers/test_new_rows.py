@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 from robustpca.engine.svt import LowRank
 from robustpca.parts.entry_losses import HuberNorm, L1Norm, SquaredNorm
 from robustpca.parts.graphs import eigenvalue_bound, knn_graph, laplacian
-from robustpca.solvers import new_rows
+from robustpca.solvers import new_rows, row_flags
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph, smooth_rows, split_errors
 from robustpca.solvers.penalties import mean_size
 from robustpca.solvers.split_matrix import GraphSmoothness
@@ -325,10 +325,35 @@ class TestNewton:
         ]
         assert values[0] == pytest.approx(values[1], rel=1e-7)
 
+    @pytest.mark.parametrize("missing", [0.0, 0.1])
+    @pytest.mark.parametrize("shape", [(200, 50), (200, 300)], ids=str)
+    def test_rows_that_can_be_matched_start_where_they_end(self, shape, missing):
+        problem, new = self.case(0, L1Norm(0.1), shape=shape, rank=5, missing=missing)
+        _, rotation, basis = problem.diagonal
+        fit = row_flags.LeastSquares(basis, np.zeros(len(basis)), len(new))
+        codes, sizes = new_rows._Rows(problem, fit, 1e-7, 2000)._trimmed(new)
+        codes, expected = codes @ rotation.T, problem.solve(new)
+        errors = np.abs(codes - expected).max(axis=1) / np.abs(expected).mean()
+        assert np.mean(errors < 1e-5) > 0.9
+        assert (sizes[errors < 1e-5] < 1e-4 * np.abs(expected).mean()).all()
+
+    def test_rows_of_few_features_for_their_directions_start_from_all_entries(self, monkeypatch):
+        problem, new = self.case(0, L1Norm(0.1), shape=(200, 30), rank=10)
+        starts, newton = [], new_rows._Rows._newton
+
+        def keep(solver, *parts):
+            starts.append(parts[4])
+            return newton(solver, *parts)
+
+        monkeypatch.setattr(new_rows._Rows, "_newton", keep)
+        assert np.isfinite(problem.solve(new)).all()
+        assert (np.concatenate(starts) < 0).all()
+
     def test_the_interpreter_gives_what_the_compiler_gives(self, rng, monkeypatch):
         problem, new = self.case(0, HuberNorm(0.05, 0.2), noise=0.1, missing=0.1)
         expected = problem.solve(new[:3])
-        monkeypatch.setattr(new_rows, "compiled", lambda function: function)
+        for module in (new_rows, row_flags):
+            monkeypatch.setattr(module, "compiled", lambda function: function)
         np.testing.assert_allclose(problem.solve(new[:3]), expected, rtol=0, atol=1e-10)
 
 

@@ -7,6 +7,7 @@ from scipy import stats
 from robustpca import RPCA
 from robustpca.engine.svt import LowRank
 from robustpca.solvers.refit import ResidualFlags, RobustRows, gaussian_cut, hard_threshold, refit
+from robustpca.solvers.row_flags import LeastSquares
 
 SHAPES = {"square": (300, 300, 6), "tall": (1000, 40, 4), "wide": (150, 800, 6)}
 
@@ -230,7 +231,7 @@ def test_a_row_is_fitted_alike_by_the_equations_of_its_entries_and_of_its_direct
     X, L, _, _ = planted(0, 300, 60, 20, wrong=0.1)
     found = refit(X, truncated(L, 20), 0.0, 0.001, center=False)
     # A few rows are not worth the matrix with which entries are the unknowns.
-    assert len(found._hat(300)) == 60
-    assert len(found._hat(2)) == 0
+    assert len(LeastSquares(found.basis, found._ridge, 300).hat) == 60
+    assert len(LeastSquares(found.basis, found._ridge, 2).hat) == 0
     together, alone = found.solve(X)[0][:2], found.solve(X[:2])[0]
     np.testing.assert_allclose(alone, together, rtol=0, atol=1e-9)

@@ -250,3 +250,27 @@ def test_images_come_back_as_images(rng, tmp_path, top):
         np.testing.assert_array_equal(back.X, expected)
     with image.open(tmp_path / "out" / "0.png") as a, image.open(tmp_path / "in" / "0.png") as b:
         assert a.mode == b.mode
+
+
+def test_units_in_the_cells_of_a_workbook_are_written_again(tmp_path):
+    pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("openpyxl")
+    given = pandas.DataFrame({"x": [1.5, 2.5, 3.5], "mass": ["3 kg", None, "70.5 kg"]})
+    given.to_excel(tmp_path / "mine.xlsx", index=False)
+    table = read(tmp_path / "mine.xlsx")
+    X = table.X.copy()
+    X[0, 0], X[1, 1] = 9, 5.25
+    write_like(table, with_values(table, X), tmp_path / "out.xlsx")
+    found = pandas.read_excel(tmp_path / "out.xlsx")
+    assert found["mass"].tolist() == ["3 kg", "5.25 kg", "70.5 kg"]
+    assert found["x"].tolist() == [9, 2.5, 3.5]
+
+
+def test_titles_above_a_table_in_a_workbook_are_skipped(tmp_path):
+    pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("openpyxl")
+    rows = [["Export of May", None, None, None], [None] * 4, [None, "name", "x", "y"],
+            [None, "a", 1.5, 2], [None, "b", 3, 4]]  # fmt: skip
+    pandas.DataFrame(rows).to_excel(tmp_path / "mine.xlsx", index=False, header=False)
+    table = read(tmp_path / "mine.xlsx")
+    np.testing.assert_array_equal(table.X, [[1.5, 2], [3, 4]])
+    assert (table.names, table.labels) == (["x", "y"], ["a", "b"])
+    assert "Before the table, 1 line of text skipped." in table.summary()

@@ -220,3 +220,57 @@ def test_a_damaged_archive_is_refused(tmp_path):
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"1,2\n" * 500)[:-20])
     with pytest.raises(ValueError, match="is damaged: it cannot be decompressed"):
         read(tmp_path / "a.csv.gz")
+
+
+def test_titles_above_a_table_are_skipped_though_they_have_all_separators(written):
+    table = read(written("Export of May;;\n;;\nsite;x;y\na;1,5;2\nb;3;4\n"))
+    np.testing.assert_array_equal(table.X, [[1.5, 2], [3, 4]])
+    assert table.names == ["x", "y"]
+    assert table.labels == ["a", "b"]
+    assert "Before the table, 2 lines of text skipped." in table.summary()
+
+
+def test_rows_without_any_number_are_left_out_and_written_as_they_are(written, tmp_path):
+    good = "".join(f"r{i},{i}.0,{i * i},\n" for i in range(1, 30))
+    text = f"id,x,y,note\n,kg,m,units\n{good}b,,,broken\nc,3,,\n,,,\n"
+    table = read(written(text))
+    assert table.X.shape == (30, 2)
+    assert table.labels[-2:] == ["r29", "c"]
+    assert table.summary() == (
+        "table.csv: 30 rows, 2 numeric columns used; left out: id (row names), note (text); 1.7 % "
+        "of the cells are missing. 3 rows (the first is row 1) without any number are left out."
+    )
+    X = table.X.copy()
+    X[29, 1] = 4
+    frame = with_values(table, X)
+    write_like(table, frame, tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == text.replace("c,3,,", "c,3,4,")
+    frame["flag"] = np.arange(30) < 1
+    write_like(table, frame, tmp_path / "flags.csv")
+    lines = (tmp_path / "flags.csv").read_text().splitlines()
+    assert lines[:3] == ["id,x,y,note,flag", ",kg,m,units,", "r1,1.0,1,,True"]
+    assert lines[-3:] == ["b,,,broken,", "c,3,4,,False", ",,,,"]
+    write_like(table, with_values(table, X), tmp_path / "out.npy")
+    assert np.load(tmp_path / "out.npy").shape == (33, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "index", "left_out"),
+    [
+        ("Kundennummer,x\n4711,1.5\n815,2.5\n", "Kundennummer", {}),
+        ("Part No.,x\n4711,1.5\n815,2.5\n", "Part No.", {}),
+        ("x,zip\n1.5,80331\n2.5,50667\n", None, {"zip": "identifier"}),
+        ("x,town\n1.5,01067\n2.5,50667\n", None, {"town": "identifier"}),
+        ('x;town\n1,5;"01067"\n2,5;"50667"\n', None, {"town": "identifier"}),
+        ("x,count\n1.5,0\n0.5,50\n", None, {}),
+    ],
+)
+def test_numbers_that_name_things_are_no_measurements(written, text, index, left_out):
+    table = read(written(text))
+    rows = {} if index is None else {index: "row names"}
+    assert table.left_out == rows | left_out
+
+
+def test_a_film_is_sent_to_the_verb_for_films(written):
+    with pytest.raises(ValueError, match=r"is a film: `robustpca separate .*traffic\.MP4` takes"):
+        read(written("x", "traffic.MP4"))

@@ -45,6 +45,13 @@ PROBE = """
   found.focused = document.activeElement === place;
   const charts = document.querySelectorAll(".chart svg");
   found.charts = Array.from(charts, (one) => one.getBoundingClientRect().height);
+  found.torn = document.querySelectorAll("#spectrum .torn").length;
+  const words = Array.from(svg.querySelectorAll("text"));
+  const place_of = (word) => word.getBoundingClientRect();
+  const title = place_of(words.find((word) => word.textContent.startsWith("orthogonal")));
+  const ticks = words.filter((word) => /^[0-9.e+]+$/.test(word.textContent)
+    && word.getAttribute("text-anchor") === "end");
+  found.ticks = ticks.map((tick) => place_of(tick).left - title.right);
   found.wide = document.documentElement.scrollWidth - innerWidth;
   const note = document.createElement("pre");
   note.id = "found";
@@ -59,7 +66,7 @@ PROBE = """
 def X():  # noqa: N802
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 2)) @ rng.normal(size=(2, 6)) + 0.1 * rng.normal(size=(120, 6))
-    X[7] = 40 * np.array([1, -1, 1, -1, 1, -1])
+    X[7] = 40000 * np.array([1, -1, 1, -1, 1, -1])
     return X
 
 
@@ -79,6 +86,8 @@ def test_a_reader_can_point_click_drag_and_type(X, open_page, width):
     assert len(found["charts"]) == 3
     assert min(found["charts"]) > 60
     assert found["wide"] <= 0
+    assert found["torn"] == 1  # the bar of plain PCA, beside which no other could be seen
+    assert min(found["ticks"]) > 0
 
 
 def test_cells_are_drawn(X, open_page):

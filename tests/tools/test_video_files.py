@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -11,8 +12,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from robustpca.tools.video import VideoSeparator, open_frames
+from robustpca.tools.video import VideoSeparator, methods, open_frames
 from robustpca.tools.video.job import percent, separate_video
+from robustpca.tools.video.page import timeline
 from robustpca.tools.video.writing import writer
 
 pytest.importorskip("PIL")
@@ -225,3 +227,66 @@ def test_killed_halfway_it_leaves_no_half_file_under_a_final_name(tmp_path):
     left = [path.name for path in (tmp_path / "out").iterdir()]
     assert left
     assert [name for name in left if not name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("kind", ["mp4", "mkv"])
+def test_frames_at_uneven_times_are_counted_and_told(tmp_path, kind):
+    av = pytest.importorskip("av")
+    path, clock = tmp_path / f"uneven.{kind}", Fraction(1, 1000)
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=25)
+        stream.height, stream.width = 32, 48
+        stream.codec_context.time_base = clock
+        times = np.cumsum([0] + 19 * [40, 40, 120])
+        for time, picture in zip(times, frames_of(len(times)), strict=True):
+            frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
+            frame.pts, frame.time_base = int(time), clock
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    frames = open_frames(path)
+    assert frames.n_frames == len(times) == len(list(frames))
+    assert len(times) / frames.rate == pytest.approx(times[-1] / 1000, rel=0.05)
+    assert "They come at uneven times, and are written at even ones." in frames.summary()
+
+
+def test_one_frame_is_no_plural_and_a_broken_film_is_told_in_plain_words(tmp_path):
+    path = film(tmp_path / "one.mp4", frames_of(1))
+    assert "1 frame of 48 x 32 pixels" in open_frames(path).summary()
+    path.write_bytes(bytes(1000))
+    with pytest.raises(
+        ValueError, match=r"one\.mp4 cannot be read as a video: Invalid data [\w ]*\.$"
+    ):
+        open_frames(path)
+
+
+def test_words_beside_the_timeline_are_not_stretched_with_it():
+    text = timeline([0.0, 0.0097, 0.0050], [(1, "scene cut")], 25.0)
+    picture, words = re.search("<svg.*</svg>", text)[0], re.sub("<svg.*</svg>", "", text)
+    assert "<text" not in picture
+    assert re.sub("<[^>]*>", " ", words).split() == ["0.97", "%", "0", "s", "0.1", "s"]
+    first, *line, last = re.search('<polygon points="([^"]*)"', picture)[1].split()
+    assert [first, last] == ["16.67,100", "83.33,100"]
+    assert line == ["16.67,100.00", "50.00,0.00", "83.33,48.45"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--method", "magic"], "--method magic is not known: choose from masked, median, pca, "),
+        (["--components", "few"], "--components few should be a number such as 10, or auto."),
+    ],
+)
+def test_wrong_options_are_told_in_the_words_of_the_command_line(
+    tmp_path, separate, arguments, told
+):
+    np.save(tmp_path / "x.npy", frames_of())
+    run = separate(tmp_path / "x.npy", *arguments)
+    assert (run.returncode, run.err.startswith(told)) == (2, True), run.err
+
+
+def test_the_verb_knows_all_methods():
+    from robustpca.cli.separate import METHODS
+
+    for method in METHODS:
+        VideoSeparator(method)._validate_params()
+    assert {"masked", "median", *methods.METHODS} == set(METHODS)

@@ -1,7 +1,7 @@
 """The command line, ``robustpca``: parses arguments and calls the library, nothing more.
 
-`app` declares the arguments of all verbs; what a verb does is in the file of its name. Nothing of
-the library is imported before a verb runs.
+A verb and its arguments are in the file of its name; `app` lists all of them. Nothing of the
+library is imported before a verb runs.
 """
 
 __all__ = ["main"]

@@ -5,11 +5,53 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from robustpca.cli.arguments import Json, Quiet, argument, option
 from robustpca.tools.words import aligned
 
-__all__ = ["chosen", "commands", "run_bench", "run_tables"]
+__all__ = ["Full", "Quick", "Seeds", "bench", "chosen", "commands", "level_of", "run_bench"]
+__all__ += ["run_tables"]
+
+Quick = Annotated[bool, option("Small grids, few seeds: no verdicts.", "--quick")]
+Full = Annotated[bool, option("The grids of the papers.", "--full")]
+Seeds = Annotated[int | None, option("Repetitions, instead of those of the level.", least=1)]
+Labels = Annotated[str | None, option("Run these alone, as A,B.")]
+
+
+def level_of(quick: bool, full: bool) -> str:
+    """The level that options ask for."""
+    if quick and full:
+        raise ValueError("Choose one of --quick and --full.")
+    return "quick" if quick else "full" if full else "default"
+
+
+def bench(
+    names: Annotated[
+        list[str] | None,
+        argument("Tables, or `all`; none lists them; `diff A B` compares two runs."),
+    ] = None,
+    quick: Quick = False,
+    full: Full = False,
+    seeds: Seeds = None,
+    out: Annotated[Path, option("Folder of rows and report.", "-o", "--out")] = Path(
+        "robustpca-bench"
+    ),
+    jobs: Annotated[int | None, option("Worker processes; one per core.", least=1)] = None,
+    retry: Annotated[bool, option("Try failed cells again.", "--retry")] = False,
+    datasets: Labels = None,
+    methods: Labels = None,
+    corruptions: Labels = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run the tables of the papers, whole or in pieces.
+
+    What is done already is not done again.
+    """
+    piece = {"datasets": datasets, "methods": methods, "corruptions": corruptions}
+    level = level_of(quick, full)
+    run_bench(names or [], level, seeds, out, jobs, retry, piece, as_json, quiet)
 
 
 def run_bench(

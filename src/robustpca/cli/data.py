@@ -1,12 +1,15 @@
 """``robustpca data list`` and ``robustpca data fetch``."""
 
 import json
+from typing import Annotated
+
+from robustpca.cli.arguments import Json, Quiet, argument
 
 __all__ = ["fetch_data", "show_data"]
 
 
-def show_data(as_json: bool = False, quiet: bool = False) -> None:
-    """Print the data sets of the catalogue, and what to do to have those that lack."""
+def show_data(as_json: Json = False, quiet: Quiet = False) -> None:
+    """List the data sets, and say where each is or what file is needed."""
     from robustpca.datasets import catalog, data_folders
 
     entries = catalog()
@@ -28,8 +31,10 @@ def show_data(as_json: bool = False, quiet: bool = False) -> None:
     print(f"\nLooked for in {', '.join(map(str, data_folders()))}.")
 
 
-def fetch_data(name: str, as_json: bool = False) -> None:
-    """Download a data set and print the file it is in."""
+def fetch_data(
+    name: Annotated[str, argument("Name from `data list`.")], as_json: Json = False
+) -> None:
+    """Download a data set."""
     from robustpca.datasets import fetch
 
     path = str(fetch(name))

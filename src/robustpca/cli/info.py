@@ -2,7 +2,9 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from robustpca.cli.arguments import Json, Key, Quiet, Sheet, argument
 
 __all__ = ["show_info"]
 
@@ -11,11 +13,11 @@ SHOWN = 40
 
 
 def show_info(
-    file: str,
-    key: str | None = None,
-    sheet: str | None = None,
-    as_json: bool = False,
-    quiet: bool = False,
+    file: Annotated[str, argument("Data of any kind, or a model.")],
+    key: Key = None,
+    sheet: Sheet = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Say what is in a file of data or of a model."""
     found = _model(Path(file)) if Path(file).suffix.lower() == ".rpca" else _data(file, key, sheet)
@@ -25,7 +27,7 @@ def show_info(
     print(found["summary"].splitlines()[0] if quiet else found["summary"])
     columns = [] if quiet else found.get("columns", [])
     if columns:
-        width = max(len(column["name"]) for column in columns[:SHOWN])
+        width = max(len("column"), *(len(column["name"]) for column in columns[:SHOWN]))
         print(f"\n{'column':<{width}}  {'missing':>7}  {'least':>11}  {'median':>11}  {'most':>11}")
     for column in columns[:SHOWN]:
         numbers = "  ".join(f"{column[name]:>11.5g}" for name in ("least", "median", "most"))
@@ -60,9 +62,8 @@ def _data(file: str, key: str | None, sheet: str | None) -> dict[str, Any]:
     }
     if table.image_shape is not None:
         return {**found, "image_shape": list(table.image_shape)}
-    least, median, most = (
-        np.nanquantile(table.X, q, axis=0, method="nearest").tolist() for q in (0, 0.5, 1)
-    )
+    measures = (np.nanmin, np.nanmedian, np.nanmax)
+    least, median, most = (measure(table.X, axis=0).tolist() for measure in measures)
     missing = np.isnan(table.X).sum(axis=0).tolist()
     columns = zip(table.names, missing, least, median, most, strict=True)
     keys = ("name", "missing", "least", "median", "most")

@@ -5,11 +5,12 @@ import json
 import re
 import textwrap
 from difflib import get_close_matches
-from typing import Any
+from typing import Annotated, Any
 
+from robustpca.cli.arguments import Json, Quiet, argument, option
 from robustpca.tools.words import aligned, references
 
-__all__ = ["FOR", "method_names", "show_method", "show_methods"]
+__all__ = ["FOR", "Method", "method_names", "run_methods", "show_method", "show_methods"]
 
 # What each estimator is for, in plain words, by the trouble that one has.
 FOR = {
@@ -56,6 +57,21 @@ FOR = {
 def method_names() -> list[str]:
     """Names of all methods, for completion."""
     return [name for group in FOR.values() for name in group]
+
+
+Method = Annotated[str, option("Any of `robustpca methods`.", completion=method_names)]
+
+
+def run_methods(
+    name: Annotated[str | None, argument("A method; none lists all.", method_names)] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """List the methods, and say what they are for and need."""
+    if name is None:
+        show_methods(as_json, quiet)
+    else:
+        show_method(name, as_json, quiet)
 
 
 def show_methods(as_json: bool = False, quiet: bool = False) -> None:

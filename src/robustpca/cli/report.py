@@ -3,10 +3,42 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from robustpca.cli.bench import chosen, commands
+from robustpca.cli.arguments import Force, Json, Quiet, argument, option
+from robustpca.cli.bench import Full, Quick, Seeds, chosen, commands, level_of
+from robustpca.cli.check import run_check
+from robustpca.cli.request import Request
 
-__all__ = ["make_report"]
+__all__ = ["make_report", "report"]
+
+
+def report(
+    names: Annotated[
+        list[str] | None,
+        argument("A file of data; or tables that `bench` ran, none for all."),
+    ] = None,
+    out: Annotated[Path | None, option("The page; for `bench`, its folder.", "-o", "--out")] = None,
+    quick: Quick = False,
+    full: Full = False,
+    seeds: Seeds = None,
+    html: Annotated[Path | None, option("File of the page for `bench`.")] = None,
+    force: Force = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a page on my data to forward; or the report of what `bench` ran.
+
+    The page has what `check`, `rows` and `entries` find, with pictures.
+    """
+    named = names or []
+    if len(named) == 1 and (Path(named[0]).exists() or Path(named[0]).suffix):
+        if out is None:
+            raise ValueError(f"Say where to write it: robustpca report {named[0]} -o page.html")
+        run_check(Request(named[0], report=out, force=force, as_json=as_json, quiet=quiet))
+    else:
+        folder = out or Path("robustpca-bench")
+        make_report(named, level_of(quick, full), seeds, folder, html, as_json)
 
 
 def make_report(

@@ -12,25 +12,31 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+from robustpca.cli.arguments import Force, Json, Key, Sheet, argument, option
+
 __all__ = ["Request", "command_line", "noted", "with_request"]
 
 
 @dataclass(frozen=True)
 class Request:
-    """The file, how to read it, and where to write to."""
+    """The file, how to read it, and where to write to: arguments that all verbs on files have."""
 
-    data: str
-    columns: str | None = None
-    drop: str | None = None
-    index: str | None = None
-    missing: str | None = None
-    key: str | None = None
-    sheet: str | None = None
+    data: Annotated[
+        str, argument("Table, array or folder of images: .csv, .xlsx, .npy, .h5:name ...")
+    ]
+    columns: Annotated[str | None, option("Columns to use, as height,weight.")] = None
+    drop: Annotated[str | None, option("Columns not to use.")] = None
+    index: Annotated[str | None, option("Column that names the rows.")] = None
+    missing: Annotated[
+        str | None, option("Numbers that mean a missing cell, as -999; or none.")
+    ] = None
+    key: Key = None
+    sheet: Sheet = None
     out: Path | None = None
-    report: Path | None = None
-    force: bool = False
-    as_json: bool = False
-    quiet: bool = False
+    report: Annotated[Path | None, option("Write a page to forward, as report.html.")] = None
+    force: Force = False
+    as_json: Json = False
+    quiet: Annotated[bool, option("Print the verdict only.", "--quiet", "-q")] = False
 
     def read(self, columns: Any = None) -> Any:
         """Read the table, and say what was read."""
@@ -171,62 +177,33 @@ def with_request(
     Returns
     -------
     verb : callable
-        For typer: its signature has all arguments.
+        Its signature has all arguments.
     """
-    import typer
-
-    def option(help_: str, *names: str) -> Any:
-        return typer.Option(*names, help=help_)
-
-    text = str | None
-    shared: dict[str, tuple[Any, Any, Any]] = {
-        "data": (
-            str,
-            typer.Argument(
-                help="Table, array or folder of images: .csv, .xlsx, .npy, .h5:name ..."
-            ),
-            inspect.Parameter.empty,
-        )
-    }
-    if out:
-        kind, default = (Path, inspect.Parameter.empty) if needs_out else (Path | None, None)
-        shared["out"] = (kind, option(out, "-o", "--out"), default)
     own = dict(inspect.signature(verb).parameters)
     own.pop("request")
-    reading: dict[str, tuple[Any, Any, Any]] = {
-        "columns": (text, option("Columns to use, as height,weight."), None),
-        "drop": (text, option("Columns not to use."), None),
-        "index": (text, option("Column that names the rows."), None),
-        "missing": (text, option("Numbers that mean a missing cell, as -999; or none."), None),
-        "key": (text, option("Name of the array in the file."), None),
-        "sheet": (text, option("Name of the sheet in the workbook."), None),
-    }
-    if report:
-        page = option("Write a page to forward, as report.html.")
-        reading["report"] = (Path | None, page, None)
-    if out or report:
-        reading["force"] = (bool, option("Replace files that are there.", "--force"), False)
-    reading["json"] = (bool, option("Print the result as JSON.", "--json"), False)
-    reading["quiet"] = (bool, option("Print the verdict only.", "--quiet", "-q"), False)
-
-    def parameter(name: str, kind: Any, how: Any, default: Any) -> inspect.Parameter:
-        return inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, how]
-        )
-
+    fields = dict(inspect.signature(Request).parameters)
+    if out:
+        how = option(out, "-o", "--out")
+        fields["out"] = fields["out"].replace(annotation=Annotated[Path | None, how])
+        if needs_out:
+            fields["out"] = fields["out"].replace(
+                annotation=Annotated[Path, how], default=inspect.Parameter.empty
+            )
+    unused = ([] if out else ["out"]) + ([] if report else ["report"])
+    for name in [*unused, "force"] if len(unused) == 2 else unused:
+        del fields[name]
+    first = [fields.pop(name) for name in ("data", "out") if name in fields]
     parameters = [
-        *(parameter(name, *given) for name, given in shared.items()),
-        *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own.values()),
-        *(parameter(name, *given) for name, given in reading.items()),
+        one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for one in (*first, *own.values(), *fields.values())
     ]
 
     @functools.wraps(verb)
     def asked(**given: Any) -> None:
         mine = {name: given.pop(name) for name in own}
-        verb(Request(as_json=given.pop("json"), **given), **mine)
+        verb(Request(**given), **mine)
 
     asked.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    asked.__annotations__ = {one.name: one.annotation for one in parameters}
     return asked
 
 

@@ -3,11 +3,14 @@
 import json
 import re
 from pathlib import Path
+from typing import Annotated
 
+from robustpca.cli.arguments import Force, Json, Key, Quiet, argument, components_of, option
 from robustpca.cli.progress import counting
 
 __all__ = ["run_separate"]
 
+METHODS = ["masked", "median", "pca", "rpca", "frpcag", "tae", "grassmann", "pcaan"]
 UNITS = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 
 
@@ -25,29 +28,47 @@ def bytes_of(text: str) -> float:
 
 
 def run_separate(
-    video: str,
-    out: Path | None,
-    method: str,
-    components: str,
-    horizon: int,
-    shadows: bool,
-    min_size: int,
-    memory: str,
-    cutout: bool,
-    rate: float | None,
-    key: str | None,
-    force: bool,
-    as_json: bool,
-    quiet: bool,
+    video: Annotated[
+        str, argument("Film (.mp4 ...), .tif stack, folder of images, .npy; - for stdin.")
+    ],
+    out: Annotated[Path | None, option("Folder to write to.", "-o", "--out")] = None,
+    method: Annotated[
+        str,
+        option(
+            f"{', '.join(METHODS[:-1])} or {METHODS[-1]}: see the guide.",
+            completion=lambda: METHODS,
+        ),
+    ] = "masked",
+    components: Annotated[str, option("Number of components of the light, or auto.")] = "auto",
+    horizon: Annotated[int, option("Frames over which the background is learned.", least=4)] = 3000,
+    shadows: Annotated[
+        bool, option("Whether shadows count as moving.", "--shadows/--no-shadows")
+    ] = True,
+    min_size: Annotated[int, option("Pixels that move together.", least=1)] = 12,
+    memory: Annotated[str, option("Memory for frames and background, as 500MB.")] = "2GB",
+    cutout: Annotated[
+        bool, option("Also write what moves on transparent ground.", "--cutout")
+    ] = False,
+    rate: Annotated[float | None, option("Frames per second.")] = None,
+    key: Key = None,
+    force: Force = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Separate a video, write the layers, and say what was found."""
+    """Separate what moves in a video from what stays.
+
+    Writes background, foreground and mask as videos of the same size and rate, a list of the
+    frames, a sheet of pictures and a page.
+    """
     from robustpca.cli.request import command_line
     from robustpca.tools.video import VideoSeparator, open_frames
     from robustpca.tools.video.job import separate_video
 
+    if method.lower() not in METHODS:
+        raise ValueError(f"--method {method} is not known: choose from {', '.join(METHODS)}.")
     separator = VideoSeparator(
         method.lower(),
-        n_components=components if components == "auto" else int(components),
+        n_components=components_of(components),
         horizon=horizon,
         shadows=shadows,
         min_size=min_size,

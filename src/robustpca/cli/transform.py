@@ -1,8 +1,9 @@
 """``robustpca transform``."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from robustpca.cli.arguments import Cluster, option
 from robustpca.cli.progress import counting
 from robustpca.cli.request import Request
 
@@ -10,9 +11,14 @@ __all__ = ["run_transform"]
 
 
 def run_transform(
-    request: Request, model_file: Path, rebuild: bool, cluster: str | None = None
+    request: Request,
+    model: Annotated[Path, option("A file that `fit` wrote.", "--model", "-m")],
+    rebuild: Annotated[
+        bool, option("Write the rows as the model sees them instead.", "--rebuild")
+    ] = False,
+    cluster: Cluster = None,
 ) -> None:
-    """Write the scores of the rows of a file under a saved model, or the rows rebuilt from them."""
+    """Write the scores of rows under a model from `fit`."""
     from robustpca.models import load
     from robustpca.tools.files import LargeTable
     from robustpca.tools.files.writing import check_writable
@@ -20,14 +26,14 @@ def run_transform(
 
     assert request.out is not None
     check_writable(request.out)
-    model = load(model_file)
+    fitted = load(model)
     # Columns of arrays have no names, and those of tables are found by theirs.
-    with request.table(names_of(model), cluster) as table:
-        options = {"model": str(model_file), "rebuild": rebuild}
+    with request.table(names_of(fitted), cluster) as table:
+        options = {"model": str(model), "rebuild": rebuild}
         with request.outputs(table, options) as outputs:
             write = _write_large if isinstance(table, LargeTable) else _write
-            write(request, table, model, rebuild, outputs.claim())
-        request.show(table, Transformed(table, model, rebuild), outputs)
+            write(request, table, fitted, rebuild, outputs.claim())
+        request.show(table, Transformed(table, fitted, rebuild), outputs)
 
 
 def _write(request: Request, table: Any, model: Any, rebuild: bool, draft: Path) -> None:

@@ -251,7 +251,7 @@ def missing(entry: Entry, folders: list[Path]) -> Exception:
         hint = f"Did you mean {' or '.join(map(repr, close))}? " if close else ""
         return ValueError(
             f"No data set is called {entry.name!r}, and there is no {entry.name}.npz in "
-            f"{_listed(folders)}. {hint}`robustpca data list` or catalog() lists all names."
+            f"{_listed(folders)}. {hint}`robustpca data list` lists all names."
         )
     return FileNotFoundError(
         f"No file {_needed(entry)} ({entry.title}) in {_listed(folders)}. {_to_do(entry)}"

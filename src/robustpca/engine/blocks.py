@@ -33,6 +33,8 @@ def slices(stop: int, size: int, start: int = 0) -> list[slice]:
 
 def even_slices(length: int, n_slices: int) -> list[slice]:
     """Cut ``length`` into that many slices, or fewer, whose sizes differ by one at most."""
+    if n_slices == 1 <= length:
+        return [slice(0, length)]
     edges = np.linspace(0, length, min(n_slices, length) + 1).round().astype(int).tolist()
     return [slice(*edges) for edges in pairwise(edges)]
 
@@ -157,6 +159,13 @@ class DenseBlock(Block):
             out += turned[:, place] @ tile
         return out.T
 
+    def rough_adjoint(self, A: Array) -> Array:
+        """What `adjoint` gives, to single precision."""
+        rough = DenseBlock(self.block, self.center, np.dtype(np.float32))
+        # A centre far away must not lose its digits.
+        rough.center = self.center
+        return rough.adjoint(A)
+
     def weighted_gram(self, weights: Array | None = None) -> tuple[Array, Array]:
         """Weighted sum of the rows and of their outer products; equal weights by default."""
         roots = np.ones(len(self)) if weights is None else np.sqrt(weights)
@@ -172,15 +181,25 @@ class DenseBlock(Block):
         return total, gram
 
     def rough_gram(self, weights: Array) -> tuple[Array, Array]:
-        """What `weighted_gram` gives, to single precision: it takes little more than half as long.
+        """What `weighted_gram` gives, with outer products in single precision.
 
-        Sums that single precision cannot hold are not finite.
+        That takes little more than half as long. Sums that single precision cannot hold are not
+        finite.
         """
-        rough = DenseBlock(self.block, self.center, np.dtype(np.float32))
-        # A centre far away must not lose its digits.
-        rough.center = self.center
+        roots = np.sqrt(weights)
+        total = np.zeros(self.block.shape[1])
+        gram = np.zeros((len(total), len(total)))
+        rough: Array | None = None
         with np.errstate(over="ignore", invalid="ignore"):
-            return rough.weighted_gram(weights)
+            for place, tile in self.tiles(at_least=4 * len(total)):
+                total += weights[place] @ tile
+                tile *= roots[place, None]
+                if rough is None:
+                    rough = np.empty_like(tile, np.float32)
+                single = rough[: len(tile)]
+                single[...] = tile
+                gram += single.T @ single
+        return total, gram
 
     def square_norms(self) -> Array:
         """Squared norm of each row."""

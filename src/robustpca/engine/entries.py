@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from robustpca.engine.linalg import Array
+from robustpca.engine.linalg import Array, csr_of
 from robustpca.engine.scratch import each, empty_beside
 from robustpca.engine.svt import row_tiles
 
@@ -28,7 +28,7 @@ def compact(A: Any, beside: Array | None = None) -> Any:
     """
     few = n_nonzero(A) <= DENSE_SHARE * np.prod(A.shape)
     if not sparse.issparse(A):
-        return sparse.csr_array(A) if few else A
+        return csr_of(A) if few else A
     if few or beside is None:
         return A if few else A.toarray()
     out = empty_beside(beside, dtype=A.dtype)

@@ -71,8 +71,10 @@ def _add_in_place(left: Any, right: Any) -> Any:
 
 def _join(parts: list[Any]) -> Any:
     if isinstance(parts[0], tuple):
-        return tuple(np.concatenate(pieces) for pieces in zip(*parts, strict=True))
-    return np.concatenate(parts)
+        return tuple(_join(list(pieces)) for pieces in zip(*parts, strict=True))
+    # One that owns its entries is not part of the data, and need not be copied.
+    alone = len(parts) == 1 and parts[0].flags.owndata
+    return parts[0] if alone else np.concatenate(parts)
 
 
 def _c_ordered(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -182,6 +184,11 @@ class Rows:
     def floor(self) -> float:
         """Share of a row's norm below which its distance to a subspace is rounding error."""
         return self.block_kind.floors[self.dtype.name]
+
+    @property
+    def cancels(self) -> float:
+        """Share of a row's squared norm below which a squared distance is measured anew."""
+        return self.block_kind.cancels[self.dtype.name]
 
     def cosine_errors(self, inverse_lengths: Array) -> Array:
         """Bound on the rounding error of a cosine with each row, in any order of summation."""

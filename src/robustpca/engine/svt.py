@@ -68,7 +68,7 @@ class LowRank:
         left, right = (factor.astype(dtype, copy=False) for factor in (self.left, self.right))
         return LowRank(left, right, self.values)
 
-    def dense(self, place: slice = slice(None), out: Array | None = None) -> Array:
+    def dense(self, place: slice | Array = slice(None), out: Array | None = None) -> Array:
         """The rows at ``place`` as an ordinary array."""
         product: Array = np.matmul(self.left[place], self.right, out=out)
         return product

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import cache
+from types import FunctionType
 from typing import Any, Self, TypeVar
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
@@ -175,10 +176,21 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a kernel when it is first needed; the machine code is cached on disk.
 
     A kernel is a plain function of arrays and numbers that loops over entries. Compiled, it
-    releases the interpreter lock, so several threads can run it on tiles of their own.
+    releases the interpreter lock, so several threads can run it on tiles of their own. Functions
+    of its own module that it calls are compiled with it; what is cached is made anew if that file
+    changes, so they have to be there.
     """
     import numba
 
+    module = function.__globals__
+    called = {name: module.get(name) for name in function.__code__.co_names}
+    parts = {
+        name: compiled(part)
+        for name, part in called.items()
+        if isinstance(part, FunctionType) and part.__module__ == function.__module__
+    }
+    if parts:
+        function = FunctionType(function.__code__, {**module, **parts}, function.__name__)
     # Sums may be reordered to use vector registers; NaN retains its meaning.
     options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
     try:

@@ -106,8 +106,20 @@ class View:
 
     def rebase(self, center: Array, basis: Array) -> None:
         """Take another centre, given in the features, and orthonormal columns as basis."""
-        self.rows, self.basis = self.rows.centred(center), basis
-        self.codes, self._norms = self.rows.map("coordinates", basis)
+        before, norms = self.rows, self._norms
+        self.rows, self.basis = before.centred(center), basis
+        if norms is None:
+            self.codes, self._norms = self.rows.map("coordinates", basis)
+        else:
+            # Norms follow from those about the centre before, and from where the new one is.
+            step = self.rows.center - before.center
+            codes = before.map("project", np.column_stack([basis, step]))
+            square = float(step @ step)
+            self._norms = norms - 2.0 * codes[:, -1] + square
+            if (self._norms < before.cancels * (norms + square)).any():
+                self._norms = finite(self.rows.map("square_norms"))
+            self.codes = codes[:, :-1]
+            self.codes -= (step @ basis).astype(codes.dtype)
         self._set_coordinates(np.zeros(basis.shape[1]))
 
     def _set_coordinates(self, center: Array) -> None:
@@ -120,6 +132,6 @@ def square_distances(rows: Rows, codes: Array, norms: Array, basis: Array) -> Ar
     """Squared distance of each row from the span of ``basis``, given its coordinates there."""
     distances = norms - square_norms(codes)
     # Blocks know when so much cancels that the differences themselves are to be measured.
-    if (distances < rows.block_kind.cancels[rows.dtype.name] * norms).any():
+    if (distances < rows.cancels * norms).any():
         distances = rows.map("square_distances", basis, along=(codes, norms))
     return np.maximum(distances, 0.0)

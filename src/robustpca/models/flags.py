@@ -34,8 +34,8 @@ CLEAN = 0.975
 # No direction of them may be tighter than this share of the variance of all rows.
 RIDGE = 1e-4
 # Medians and concentration steps look at about so many rows, or so many for each component if
-# that is more.
-STEP_ROWS, STEP_ROWS_PER_COMPONENT = 1000, 16
+# that is more; the steps end when no more than this share of them comes or goes.
+STEP_ROWS, STEP_ROWS_PER_COMPONENT, STEADY = 1000, 16, 0.01
 # Upper quartile of the Gaussian distribution.
 QUARTILE = float(special.ndtri(0.75))
 # The largest leverage that a row is believed to have, and the share of the weight from which on
@@ -281,8 +281,8 @@ def robust_scatter(codes: Array) -> tuple[Scatter, Array]:
     spread = np.median(np.abs(some - center), axis=0) / QUARTILE
     spread = np.where(used, np.maximum(spread, np.sqrt(RIDGE)), 1.0)
     scatter = Scatter(center, np.diag(used / spread))
-    distances = scatter.distances(codes)
     if n_used > MANY_COMPONENTS or n_rows < 4 * n_used + 2:
+        distances = scatter.distances(codes)
         scale = _scale(distances, n_used, 0.5)
         return Scatter(center, scatter.whitener / scale), distances / scale
     distances, n_half = scatter.distances(some), (len(some) + n_used + 1) // 2
@@ -290,7 +290,7 @@ def robust_scatter(codes: Array) -> tuple[Scatter, Array]:
     for _ in range(10):
         before = near
         near = distances <= np.partition(distances, n_half - 1)[n_half - 1]
-        if np.array_equal(near, before):
+        if np.count_nonzero(near != before) <= STEADY * len(some):
             break
         scatter = _scatter(some[near])
         distances = scatter.distances(some)

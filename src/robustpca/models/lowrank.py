@@ -29,18 +29,21 @@ from robustpca.models.lowrank_base import (
     RefittedDecomposition,
     checked_entries,
     observed,
+    significant_errors,
+)
+from robustpca.models.lowrank_factors import (
     observed_scale,
     principal_axes,
     rescaled,
     scaled_columns,
     significant,
-    significant_errors,
 )
 from robustpca.models.params import Interval, StrOptions
 from robustpca.parts.entry_losses import EntryLoss
 from robustpca.parts.graphs import adjacency_of, laplacian
 from robustpca.parts.units import Units, column_units
 from robustpca.solvers.altproj import alternating_projections
+from robustpca.solvers.known_rows import KnownRows
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph
 from robustpca.solvers.noise import pursuit_loss
 from robustpca.solvers.penalties import Balanced, Growing, HandOver, count_observed
@@ -79,7 +82,7 @@ class RPCA(LowRankModel):
     New rows are decomposed for the row space and the singular values of L: the low-rank part l
     of a row x minimises :math:`\lambda \lVert x - l \rVert_1 + \tfrac12 l^\top V \Sigma^{-1}
     V^\top l`. That is what the nuclear norm amounts to for one row among those of the training
-    data, so these get their training decomposition back.
+    data, where it has reached its optimum. A row of the training data gets its parts of the fit.
 
     Rows in a file, or of a Dask array, may be more than memory holds: the fit is then the same, to
     the last bit, with all arrays of the size of the data in scratch files in the folder for
@@ -361,7 +364,7 @@ class RPCAG(LowRankModel):
     Minimises :math:`\lVert L \rVert_* + \lambda \lVert S \rVert_1 + \gamma\, \mathrm{tr}(L^\top
     \Phi L)` subject to :math:`L + S = X` [1]_, where :math:`\Phi` is the Laplacian of a graph of
     the samples and X may have missing entries. New rows are connected to their nearest training
-    rows; a row of the training data has its own edges.
+    rows; a row of the training data gets its parts of the fit.
 
     Parameters
     ----------
@@ -650,6 +653,7 @@ def _pursuit_fit(
         problem,
         graph,
         smoothness,
+        KnownRows.of(X),
         result.start(),
     )
     density = result.n_sparse / count_observed(X)

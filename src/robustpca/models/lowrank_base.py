@@ -19,14 +19,16 @@ from robustpca.engine.blocks import DenseBlock, slices
 from robustpca.engine.entries import DENSE_SHARE, compact
 from robustpca.engine.linalg import Array, orthonormal, square_norms
 from robustpca.engine.rows import ArrayRows, Rows
-from robustpca.engine.scratch import each, empty_beside, is_scratch, of_rows
+from robustpca.engine.scratch import each, empty_beside, is_scratch
 from robustpca.engine.svt import LowRank, row_tiles, tile_rows
 from robustpca.models.base import Subspace, SubspaceModel, prediction_errors
 from robustpca.models.flags import Distances, Scatter
+from robustpca.models.lowrank_factors import nonzero
 from robustpca.models.params import Interval, StrOptions
 from robustpca.models.precision import checked_size
 from robustpca.parts.entry_losses import EntryLoss
 from robustpca.parts.units import Units
+from robustpca.solvers.known_rows import KnownRows
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph, smooth_rows, split_errors
 from robustpca.solvers.refit import ResidualFlags, RobustRows
 
@@ -34,6 +36,8 @@ GRAPH_CONSTRAINTS: dict[str, Any] = {
     "n_neighbors": [Interval(Integral, 1, None, closed="left")],
     "normalized": ["boolean"],
 }
+# Some rows of the training data.
+Places = slice | Array
 SMOOTHNESS_CONSTRAINT = [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")]
 
 
@@ -89,6 +93,10 @@ class LowRankModel(SubspaceModel):
 
     def decompose(self, X: Any) -> tuple[Array, Any]:
         """Split new rows into a low-rank and a sparse part, given the fitted decomposition.
+
+        Rows that are equal to one of the training data, missing entries included, get the parts
+        that the fit found for it, by whatever solver and even if it has not converged. To a graph
+        equal rows are several vertices, whose parts may differ: such a row gets those of the first.
 
         Parameters
         ----------
@@ -148,7 +156,7 @@ class LowRankModel(SubspaceModel):
 
     def _solved(self, rows: Rows, function: Any, *state: Any) -> Any:
         """Apply a function to blocks of new rows and to the problem that each of them solves."""
-        if isinstance(rows, ArrayRows):
+        if isinstance(rows, ArrayRows) and len(rows.bounds) > 1:
             observed(rows)  # bad rows are told by their place among all
         problem = self._decomposition.row_problem
         return rows.centred(self.mean_).rowwise(function, problem, *state)
@@ -233,7 +241,7 @@ class LowRankModel(SubspaceModel):
         return max(1, min(int(np.searchsorted(shares, self.n_components) + 1), rank))
 
 
-def _split(block: DenseBlock, problem: "Decomposition") -> tuple[Array, Array, Array]:
+def _split(block: DenseBlock, problem: "Decomposition") -> tuple[Array, ...]:
     return problem.split_rows(observed_block(block))
 
 
@@ -298,7 +306,7 @@ class Decomposed:
         """Shape of the training data."""
         raise NotImplementedError
 
-    def tile(self, place: slice) -> Array:
+    def tile(self, place: Places) -> Array:
         """Low-rank part of some rows of the training data."""
         raise NotImplementedError
 
@@ -340,8 +348,53 @@ class Flagged(Decomposed):
         return self._assembled(lambda place: nonzero(self.flagged[place]))
 
 
+class Recalling(Decomposed):
+    """What decompositions share that know the rows of the training data and split others."""
+
+    known: KnownRows
+
+    def known_parts(self, places: Array) -> tuple[Array, ...]:
+        """Low-rank part, sparse part and flagged entries of some rows of the training data."""
+        raise NotImplementedError
+
+    def new_low_rank(self, X: Array) -> Array:
+        """Low-rank part of rows that are not among the training data."""
+        raise NotImplementedError
+
+    def new_parts(self, X: Array) -> tuple[Array, ...]:
+        """Low-rank part, sparse part and flagged entries of such rows."""
+        raise NotImplementedError
+
+    def low_rank_rows(self, X: Array) -> Array:
+        """Low-rank part of rows, which is that of the fit for those of the training data."""
+        return self._by_origin(X, lambda q: (self.tile(q),), lambda x: (self.new_low_rank(x),))[0]
+
+    def split_rows(self, X: Array) -> tuple[Array, ...]:
+        """Low-rank part, sparse part and flagged entries of rows, those of the fit if known."""
+        return self._by_origin(X, self.known_parts, self.new_parts)
+
+    def _by_origin(
+        self,
+        X: Array,
+        recall: Callable[[Array], tuple[Array, ...]],
+        solve: Callable[[Array], tuple[Array, ...]],
+    ) -> tuple[Array, ...]:
+        places = self.known.find(X)
+        new = places < 0
+        if new.all():
+            return solve(X)
+        parts = []
+        for old in recall(places[~new]):
+            parts.append(np.empty(X.shape, bool if old.dtype == bool else X.dtype))
+            parts[-1][~new] = old
+        if new.any():
+            for part, fresh in zip(parts, solve(X[new]), strict=True):
+                part[new] = fresh
+        return tuple(parts)
+
+
 @dataclass(frozen=True)
-class NuclearDecomposition(Flagged):
+class NuclearDecomposition(Flagged, Recalling):
     """Both parts of a decomposition with a nuclear norm: RPCA and RPCAG.
 
     Attributes
@@ -362,6 +415,8 @@ class NuclearDecomposition(Flagged):
         Connects new rows to the training rows (RPCAG).
     smoothness : float
         Weight of the graph.
+    known : KnownRows
+        The rows of the training data, in the user's units.
     start : ndarray, Start or None
         Where another fit may start; only with ``warm_start``.
     """
@@ -374,6 +429,7 @@ class NuclearDecomposition(Flagged):
     problem: RowProblem
     graph: TrainingGraph | None
     smoothness: float
+    known: KnownRows
     start: Any
 
     @property
@@ -383,23 +439,27 @@ class NuclearDecomposition(Flagged):
 
     @property
     def row_problem(self) -> "NuclearDecomposition":
-        """What new rows need of it: the training rows only if they are neighbours."""
-        factors = self.factors
-        if self.graph is None:
-            factors = replace(factors, left=factors.left[:0])
-        return replace(self, factors=factors, sparse=None, flagged=None, start=None)
+        """What rows need of it, which may be those of the training data."""
+        return replace(self, start=None)
 
     @property
     def n_directions(self) -> int:
         """Number of directions that the low-rank part of a new row can have."""
         return len(self.problem.basis)
 
-    def tile(self, place: slice) -> Array:
+    def tile(self, place: Places) -> Array:
         """Low-rank part of some rows of the training data."""
         return self.units.restore(self.factors.dense(place))
 
-    def low_rank_rows(self, X: Array) -> Array:
-        """Low-rank part of new rows."""
+    def known_parts(self, places: Array) -> tuple[Array, ...]:
+        """Low-rank part, sparse part and flagged entries of some rows of the training data."""
+        sparse_part = self.sparse[places]
+        if sparse.issparse(sparse_part):
+            sparse_part = sparse_part.toarray()
+        return self.tile(places), sparse_part, nonzero(self.flagged[places])
+
+    def new_low_rank(self, X: Array) -> Array:
+        """Low-rank part of rows that are not among the training data."""
         return self.units.restore(self._low_rank(self.units.remove(X)), X.dtype)
 
     def _low_rank(self, data: Array) -> Array:
@@ -414,8 +474,8 @@ class NuclearDecomposition(Flagged):
         low_rank += problem.mean
         return low_rank
 
-    def split_rows(self, X: Array) -> tuple[Array, Array, Array]:
-        """Low-rank part, sparse part and flagged entries of new rows."""
+    def new_parts(self, X: Array) -> tuple[Array, ...]:
+        """Low-rank part, sparse part and flagged entries of such rows."""
         data = self.units.remove(X)
         low_rank, scale = self._low_rank(data), self.units.scale
         threshold = np.full(len(scale), self.problem.loss.threshold)
@@ -480,7 +540,7 @@ class RefittedDecomposition(Flagged):
         """Number of directions that the low-rank part of a new row can have."""
         return len(self.entries.basis)
 
-    def tile(self, place: slice) -> Array:
+    def tile(self, place: Places) -> Array:
         """Low-rank part of some rows of the training data."""
         return self.units.restore(self.entries.low_rank(self.codes[place]), self.sparse.dtype)
 
@@ -496,7 +556,7 @@ class RefittedDecomposition(Flagged):
 
 
 @dataclass(frozen=True)
-class GraphDecomposition(Decomposed):
+class GraphDecomposition(Recalling):
     """Both parts of a decomposition with two graphs: FRPCAG.
 
     Attributes
@@ -517,6 +577,8 @@ class GraphDecomposition(Decomposed):
         Laplacian of the features.
     feature_norm : float
         Its largest eigenvalue.
+    known : KnownRows
+        The rows of the training data, in the user's units.
     """
 
     smooth: Array
@@ -529,6 +591,7 @@ class GraphDecomposition(Decomposed):
     feature_smoothness: float
     feature_laplacian: Any
     feature_norm: float
+    known: KnownRows
 
     @property
     def stored(self) -> tuple[Array, ...]:
@@ -573,21 +636,24 @@ class GraphDecomposition(Decomposed):
         """Where another fit may start."""
         return self.smooth
 
-    def tile(self, place: slice) -> Array:
+    def tile(self, place: Places) -> Array:
         """Low-rank part of some rows of the training data."""
         return self.smooth[place] * self.scale + self.shift
 
     @cached_property
     def flags(self) -> Array:
         """Flagged entries of the training data."""
+        return self._assembled(self._flagged_tile)
 
-        def flagged(place: slice) -> Array:
-            return self.entries.flags(graph_errors(self.graph.X[place], self.smooth[place]))
+    def _flagged_tile(self, place: Places) -> Array:
+        return self.entries.flags(graph_errors(self.graph.X[place], self.smooth[place]))
 
-        return self._assembled(flagged)
+    def known_parts(self, places: Array) -> tuple[Array, ...]:
+        """Low-rank part, sparse part and flagged entries of some rows of the training data."""
+        return self.tile(places), self._sparse_tile(places), self._flagged_tile(places)
 
-    def low_rank_rows(self, X: Array) -> Array:
-        """Low-rank part of new rows."""
+    def new_low_rank(self, X: Array) -> Array:
+        """Low-rank part of rows that are not among the training data."""
         data = (X - self.shift) / self.scale
         diagonal, edges = self.graph.edges(data)
         samples, features = 2 * self.sample_smoothness, 2 * self.feature_smoothness
@@ -601,9 +667,9 @@ class GraphDecomposition(Decomposed):
         )
         return (smooth * self.scale + self.shift).astype(X.dtype)
 
-    def split_rows(self, X: Array) -> tuple[Array, Array, Array]:
-        """Low-rank part, sparse part and flagged entries of new rows."""
-        low_rank, one = self.low_rank_rows(X), np.ones(X.shape[1])
+    def new_parts(self, X: Array) -> tuple[Array, ...]:
+        """Low-rank part, sparse part and flagged entries of such rows."""
+        low_rank, one = self.new_low_rank(X), np.ones(X.shape[1])
         threshold, limits = self.loss.threshold * self.scale, self.entries.limits * self.scale
         return low_rank, *split_errors(X, low_rank, threshold, limits, one)
 
@@ -625,7 +691,7 @@ class GraphDecomposition(Decomposed):
             _, values, directions = np.linalg.svd(centred, full_matrices=False)
         return middle * self.scale + self.shift, values, directions
 
-    def _sparse_tile(self, place: slice) -> Array:
+    def _sparse_tile(self, place: Places) -> Array:
         errors = graph_errors(self.graph.X[place], self.smooth[place])
         return self.loss.sparse_part(np.nan_to_num(errors, nan=0.0)) * self.scale
 
@@ -665,7 +731,7 @@ def checked_entries(X: Array, axes: tuple[int, ...] = (1,)) -> Array:
     Raises ValueError for entries that are infinite or whose squares overflow, and for rows
     (``axes`` contains 1) or columns (it contains 0) without any entry.
     """
-    places, total, ends = row_tiles(X.shape), 0.0, []
+    places, total, ends = slices(len(X), tile_rows(X.shape[1])), 0.0, []
     for place in each(places, X):
         total += float(X[place].sum())
         ends.append([np.fmin.reduce(X[place], axis=None), np.fmax.reduce(X[place], axis=None)])
@@ -712,49 +778,3 @@ def significant_errors(X: Array, low_rank: Array) -> Array:
     errors = X - low_rank
     size = 1e-6 * np.nanmax(np.abs(X), axis=1, keepdims=True)
     return np.where(np.abs(errors) <= size, 0, errors).astype(X.dtype, copy=False)
-
-
-def principal_axes(left: Array, right: Array, center: bool) -> tuple[Array, Array, Array]:
-    """Mean of the rows of ``left @ right``, or zero; singular values and axes (rows) about it.
-
-    The rows of ``right`` are orthonormal.
-    """
-    middle = left.mean(axis=0) if center else np.zeros(left.shape[1])
-    centred = left - middle
-    squares, rotation = np.linalg.eigh(centred.T @ centred)
-    values = np.sqrt(np.maximum(squares[::-1], 0.0))
-    return middle @ right, values, rotation.T[::-1] @ right
-
-
-def rescaled(left: Array, right: Array, scale: Array) -> tuple[Array, Array]:
-    """Factors of a product whose columns are multiplied by ``scale``; the right one orthonormal."""
-    basis, turn = np.linalg.qr((right * scale).T)
-    return left @ turn.T, np.ascontiguousarray(basis.T)
-
-
-def scaled_columns(part: Any, units: Units) -> Any:
-    """A sparse part in the user's units."""
-    if units.trivial:
-        return part
-    if sparse.issparse(part):
-        return sparse.csr_array(part * units.scale).astype(part.dtype)
-    return of_rows(lambda rows: rows * units.scale, part)
-
-
-def nonzero(part: Any) -> Array:
-    """Where the entries of a sparse or dense array are not zero."""
-    return np.asarray(part.astype(bool).toarray() if sparse.issparse(part) else part != 0)
-
-
-def observed_scale(X: Array) -> float:
-    """Root mean square of the entries that are not missing."""
-    n_observed, squares = 0, 0.0
-    for place in each(row_tiles(X.shape), X):
-        n_observed += int(np.count_nonzero(~np.isnan(X[place])))
-        squares += float(np.nansum(np.square(X[place], dtype=np.float64)))
-    return float(np.sqrt(squares / max(n_observed, 1)))
-
-
-def significant(values: Array, tol: float) -> int:
-    """Number of singular values above ``tol`` times the largest."""
-    return int(np.count_nonzero(values > tol * values[:1].max(initial=0.0)))

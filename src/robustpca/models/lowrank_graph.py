@@ -20,6 +20,8 @@ from robustpca.models.lowrank_base import (
     LowRankModel,
     checked_entries,
     graph_errors,
+)
+from robustpca.models.lowrank_factors import (
     observed_scale,
     significant,
 )
@@ -29,6 +31,7 @@ from robustpca.parts.graphs import adjacency_of, eigenvalue_bound, laplacian
 from robustpca.parts.losses import named
 from robustpca.parts.units import column_moments
 from robustpca.solvers.graph_descent import fista
+from robustpca.solvers.known_rows import KnownRows
 from robustpca.solvers.new_rows import TrainingGraph
 from robustpca.solvers.refit import ResidualFlags
 from robustpca.solvers.smoothness import descent_smoothness
@@ -51,7 +54,7 @@ class FRPCAG(LowRankModel):
     entries.
 
     New rows are connected to their nearest training rows, whose low-rank parts are fixed, and
-    each solves the same problem; a row of the training data has its own edges.
+    each solves the same problem; a row of the training data gets its parts of the fit.
 
     Rows in a file may be more than memory holds: the fit is then the same, to the last bit, with
     all arrays of the size of the data in scratch files in the folder for temporary files
@@ -230,7 +233,8 @@ class FRPCAG(LowRankModel):
 
     def _fit(self, rows: Rows) -> Fit:
         X = checked_entries(rows.paged(), axes=(1, 0))
-        size = observed_scale(X)
+        # Before the columns get other units, which may be in place.
+        size, known = observed_scale(X), KnownRows.of(X)
         shift, scale = _column_units(X, self.standardize)
         data = _standardized(X, shift, scale) if self.standardize else X
         unit = observed_scale(data) or 1.0
@@ -285,6 +289,7 @@ class FRPCAG(LowRankModel):
             feature_smoothness,
             features,
             feature_norm,
+            known,
         )
         mean, values, directions = decomposition.principal_axes(self.center_low_rank)
         rank = significant(values, GRAPH_RANK_TOL)

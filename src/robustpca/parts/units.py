@@ -31,7 +31,7 @@ USUAL_SIZES = 1e-8, 1e8
 # Spreads below this share of the largest entry are rounding error: such a column is constant.
 ROUNDING = 1e-10
 # Rows from which the rules are derived: at most, and at least.
-SAMPLED_ROWS, FEW_ROWS = 400, 20
+SAMPLED_ROWS, FEW_ROWS = 400, 10
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,18 @@
 """Low-rank parts of new rows, given a fitted decomposition: a small robust problem for each row.
 
-A row is solved by Newton's method if it has few directions, and otherwise, or if that does not
-end, by the splitting of the fit. Each row has its own iterations and stopping rule: it gets the
-same scores whatever other rows come with it.
+A row is solved by Newton's method if it has few directions, from a fit without its wrong entries
+or else from one of all; and otherwise, or if that does not end, by the splitting of the fit. Each
+row has its own iterations and stopping rule: it gets the same scores whatever other rows come with
+it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 
 from robustpca.engine.blocks import slices
 from robustpca.engine.linalg import Array
@@ -19,15 +21,20 @@ from robustpca.engine.svt import LowRank, tile_rows
 from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.parts.entry_losses import EntryLoss
 from robustpca.solvers.entry_steps import residual_step
+from robustpca.solvers.row_flags import LeastSquares, centre_rows
 from robustpca.solvers.row_newton import newton_rows
 
+# Rows, curves and linear terms to scores, and whether these are the solution.
+Search = Callable[[Array, Array, Array], tuple[Array, Array]]
 RELAXATION = 1.8
 # Directions up to which Newton's method is used: a step costs the cube of their number.
 NEWTON_RANK = 48
 NEWTON_STEPS = 120
-# A Newton search begins with so many features for each direction, drawn at random, and with
-# this tolerance.
-SAMPLED, SAMPLED_TOL = 12, 1e-4
+# It starts from a fit without the entries whose residuals are so many times the mean one, and not
+# due to the accuracy of a decomposition, if there are so many features for each direction.
+TOO_LARGE, EXACT, PER_DIRECTION = 3.0, 1e-6, 4
+# Fits before the last one: of rows that may be matched exactly, and of others.
+MATCHED, NEARLY = 3, 1
 TINY = float(np.finfo(np.float64).tiny)
 # Iterations in which the penalty of a row may be balanced.
 BALANCED = frozenset(range(20, 400, 20))
@@ -74,18 +81,26 @@ class RowProblem:
 
         With ``weights`` and ``pulls``, ``weight * |z|^2 / 2 - pull' z`` is added for each row.
         """
-        values, rotation = linalg.eigh(self.ridge) if len(self.basis) else (np.zeros(0), self.ridge)
+        values, rotation, basis = self.diagonal
         n = len(X)
         weights = np.zeros(n) if weights is None else weights
-        linear = np.zeros_like(X, shape=(n, len(self.basis))) + self.linear
+        linear = np.zeros_like(X, shape=(n, len(basis))) + self.linear
         if pulls is not None:
             linear = linear - pulls
         curves = np.maximum(values, 0.0) + weights[:, None]
-        solver = _Rows(self, np.ascontiguousarray(rotation.T @ self.basis), tol, max_iter)
+        fit = LeastSquares(basis, np.zeros(len(basis)), n)
+        solver = _Rows(self, fit, tol, max_iter)
         places = slices(n, tile_rows(X.shape[1]))
         with ThreadPool() as pool:
             parts = pool.map(lambda p: solver.run(X[p], curves[p], linear[p] @ rotation), places)
-        return np.concatenate(parts) @ rotation.T if parts else np.zeros((0, len(self.basis)))
+        return np.concatenate(parts) @ rotation.T if parts else np.zeros((0, len(basis)))
+
+    @cached_property
+    def diagonal(self) -> tuple[Array, Array, Array]:
+        """Eigenvalues and eigenvectors of the ridge, and the basis that they turn this one to."""
+        none = np.zeros(0), self.ridge
+        values, rotation = np.linalg.eigh(self.ridge) if len(self.basis) else none
+        return values, rotation, np.ascontiguousarray(rotation.T @ self.basis)
 
 
 @dataclass(frozen=True)
@@ -93,66 +108,89 @@ class _Rows:
     """A row problem in coordinates in which its ridge is diagonal."""
 
     problem: RowProblem
-    basis: Array
+    fit: LeastSquares
     tol: float
     max_iter: int
 
-    def run(self, X: Array, curves: Array, linear: Array) -> Array:
-        """Scores of a tile of rows."""
-        X = np.ascontiguousarray(X, np.float64)
-        codes, solved = np.zeros(linear.shape), np.zeros(len(X), bool)
-        if len(self.basis) <= NEWTON_RANK:
-            start = 0.0
-            if self.sample is not None and self.problem.loss.threshold < np.inf:
-                # The same problem for some of the features: a start that is nearly right.
-                share, some = len(self.sample) / X.shape[1], (X[:, self.sample], self.sample)
-                self._newton(*some, share * curves, share * linear, codes, start, solved)
-                start = SAMPLED_TOL
-            self._newton(X, slice(None), curves, linear, codes, start, solved)
-        if not solved.all():
-            rest = ~solved
-            codes[rest] = self._split(X[rest], curves[rest], linear[rest])
-        return codes
+    @property
+    def basis(self) -> Array:
+        """Directions of the scores."""
+        return self.fit.basis
 
     @cached_property
-    def sample(self) -> Array | None:
-        """Features that a search may begin with, if there are many more."""
-        n_features, size = self.basis.shape[1], SAMPLED * len(self.basis)
-        if not 0 < size < n_features / 2:
-            return None
-        return np.sort(np.random.default_rng(0).choice(n_features, size, replace=False))
+    def gram(self) -> Array:
+        """Products of the directions with each other, which are those of a unit matrix."""
+        return self.basis @ self.basis.T
+
+    def run(self, X: Array, curves: Array, linear: Array) -> Array:
+        """Scores of a tile of rows: each search is for those that others have not solved."""
+        X = np.ascontiguousarray(X, np.float64)
+        codes, rest = np.zeros(linear.shape), np.arange(len(X))
+        for search in self._searches:
+            codes[rest], solved = search(X, curves, linear)
+            if solved.all():
+                break
+            left = ~solved
+            rest, X, curves, linear = rest[left], X[left], curves[left], linear[left]
+        return codes
+
+    @property
+    def _searches(self) -> list[Search]:
+        """What to try, one after the other."""
+        rank, n_features = self.basis.shape
+        if rank > NEWTON_RANK:
+            return [self._split]
+        searches: list[Search] = [self._from_zero, self._split]
+        if n_features >= PER_DIRECTION * rank and self.problem.loss.threshold < np.inf:
+            searches.insert(0, self._from_trimmed)
+        return searches
+
+    def _from_trimmed(self, X: Array, curves: Array, linear: Array) -> tuple[Array, Array]:
+        return self._newton(X, curves, linear, *self._trimmed(X))
+
+    def _from_zero(self, X: Array, curves: Array, linear: Array) -> tuple[Array, Array]:
+        return self._newton(X, curves, linear, np.zeros(linear.shape), np.full(len(X), -1.0))
+
+    def _trimmed(self, X: Array) -> tuple[Array, Array]:
+        """Least squares without the entries that are far off: scores, and sizes of residuals."""
+        rows, lost, extents = np.empty_like(X), np.empty(X.shape, bool), np.empty(len(X))
+        compiled(centre_rows)(X, self.problem.mean, rows, lost, extents)
+        least = np.maximum(self.problem.loss.threshold, EXACT * extents)
+        fits = MATCHED if self.problem.loss.threshold == 0 else NEARLY
+        codes, _, sizes = self.fit.without_wrong(
+            rows, lost, least**2, multiple=TOO_LARGE, max_iter=fits
+        )
+        return codes, sizes
 
     def _newton(
-        self,
-        X: Array,
-        features: Any,
-        curves: Array,
-        linear: Array,
-        codes: Array,
-        start: float,
-        solved: Array,
-    ) -> None:
-        """Newton's method for some or all features; a search that fails leaves a row unsolved."""
-        loss, basis = self.problem.loss, np.ascontiguousarray(self.basis[:, features])
+        self, X: Array, curves: Array, linear: Array, codes: Array, starts: Array
+    ) -> tuple[Array, Array]:
+        """Newton's method: scores, and whether they are the solution."""
+        solved = np.zeros(len(X), bool)
+        loss = self.problem.loss
         slope = 2 * loss.weight * loss.curvature
         bound = slope * loss.threshold if loss.threshold > 0 else loss.weight
-        tol = self.tol if isinstance(features, slice) else SAMPLED_TOL
         compiled(newton_rows)(
             X,
-            self.problem.mean[features],
-            basis,
-            basis @ basis.T,
+            self.problem.mean,
+            self.basis,
+            self.gram,
             curves,
             linear,
-            (loss.weight, loss.threshold, slope, bound, tol),
+            (loss.weight, loss.threshold, slope, bound, self.tol),
             codes,
-            start,
+            starts,
             NEWTON_STEPS,
             solved,
         )
+        return codes, solved
 
-    def _split(self, X: Array, curves: Array, linear: Array) -> Array:
-        """Douglas-Rachford splitting on some rows, each with a penalty of its own."""
+    def _split(self, X: Array, curves: Array, linear: Array) -> tuple[Array, Array]:
+        """Douglas-Rachford splitting on some rows, each with a penalty of its own.
+
+        What it gives counts as the solution.
+        """
+        every = np.ones(len(X), bool)
         mean, loss = self.problem.mean, self.problem.loss
         codes = np.zeros(linear.shape)
         A = np.where(np.isnan(X), mean, X)
@@ -184,7 +222,7 @@ class _Rows:
                 curves, linear = curves[open_rows], linear[open_rows]
             if not len(rows):
                 break
-        return codes
+        return codes, every
 
 
 def split_errors(
@@ -270,6 +308,9 @@ def smooth_rows(
     slopes, bounds = (np.broadcast_to(number, steps.shape) for number in loss.dual_map(steps))
     rows = np.flatnonzero(weights + curvature > 0)
     graph = sparse.csc_array(feature_laplacian)
+    if curvature == 0:
+        # Each entry is a problem of its own, and the first step ends at its minimum.
+        graph, max_iter = sparse.csc_array(graph.shape), 1
     numbers = np.column_stack([weights, steps, slopes, bounds])
     kernel, columns = compiled(descend_rows), (graph.data, graph.indices, graph.indptr)
     pulls = np.ascontiguousarray(pulls, np.float64)

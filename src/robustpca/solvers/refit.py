@@ -21,7 +21,7 @@ from robustpca.engine.scratch import each, in_groups, taken
 from robustpca.engine.svt import LowRank, lanes, tile_rows
 from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.solvers.penalties import observed_norm
-from robustpca.solvers.row_flags import accelerate, clip_forces, settle_flags
+from robustpca.solvers.row_flags import MOST_LEVERAGE, LeastSquares, accelerate, clip_forces
 
 # Passes of the refit at most; it ends when a pass moves the low-rank part by less than this share
 # of its statistical error.
@@ -34,8 +34,6 @@ NEARLY = 1e-2
 # Least noise of a column beside that of all columns, and beside the size of the entries: scores in
 # units of rounding error would not be found.
 LEAST_NOISE, LEAST_SHARE = 0.1, 1e-10
-# Leverages count as at most this, so that no residual is divided by zero.
-MOST_LEVERAGE = 0.9
 # Huber's loss is linear from here on, in standard deviations of the noise. Its fit is only a start:
 # it ends when a step is this small, in standard deviations of a score, or after so many.
 HUBER, HUBER_TOL, MAX_HUBER = 1.345, 0.05, 300
@@ -45,8 +43,6 @@ NARROWER = 0.3
 # Single precision is enough for a start where entries are no larger than so many deviations of the
 # noise; residuals of even more are certainly wrong.
 FAR, EXTREME = 1e5, 1e6
-# Features up to which the matrix that turns rows into fits may be formed.
-MOST_FEATURES = 4096
 # How often the flags of a row may change at most, and the share of them that may still do so.
 MAX_REJECTIONS, FEW_CHANGES = 2, 0.005
 # Standard deviations of a Gaussian per median absolute value.
@@ -91,10 +87,11 @@ class RobustRows:
 
     def solved(self, X: Array, *others: Array) -> Iterator[tuple[slice, Array, Array]]:
         """What `solve` gives, a tile of rows at a time, for a pass over ``others`` as well."""
-        places, hat = slices(len(X), tile_rows(X.shape[1])), self._hat(len(X))
+        places = slices(len(X), tile_rows(X.shape[1]))
+        fit = LeastSquares(self.basis, self._ridge, len(X))
         with ThreadPool() as pool:
             for group in in_groups(places, X, *others):
-                parts = pool.map(lambda place: self._tile(X[place], hat), group)
+                parts = pool.map(lambda place: self._tile(X[place], fit), group)
                 for place, part in zip(group, parts, strict=True):
                     yield place, *part
 
@@ -102,29 +99,24 @@ class RobustRows:
         """Rows that have these scores."""
         return codes @ (self.basis * self.noise) + self.mean
 
-    @cached_property
-    def leverages(self) -> Array:
-        """Share of each entry of a row in its own fit, if no entry is left out."""
-        return np.sum(self.basis**2, axis=0)
-
-    def _tile(self, X: Array, hat: Array) -> tuple[Array, Array]:
+    def _tile(self, X: Array, fit: LeastSquares) -> tuple[Array, Array]:
         X = np.ascontiguousarray((X - self.mean) / self.noise, np.float64)
-        basis, scale = self.basis, 1 / (1 + self._ridge)
-        near = self._huber(X) @ basis
+        near = self._huber(X) @ self.basis
         errors = X - near
         # Entries far out would cost the digits of all others.
         extreme = np.abs(errors) > EXTREME
         lost = extreme | np.isnan(errors)
-        filled = np.where(lost, near, X)
-        whole = filled - ((filled @ basis.T) * scale) @ basis
-        numbers = self.cut**2, MOST_LEVERAGE, FEW_CHANGES, MAX_REJECTIONS
-        fits = self._roots, hat, self.leverages
-        flags, shifts, solved = np.empty(X.shape, bool), np.empty(X.shape), np.empty(len(X), bool)
-        compiled(settle_flags)(errors, whole, lost, *fits, numbers, flags, shifts, solved)
-        codes = ((filled - shifts) @ basis.T) * scale
-        for row in np.flatnonzero(~solved):
+        codes, flags, sizes = fit.without_wrong(
+            np.where(lost, near, X),
+            lost,
+            np.full(len(X), self.cut**2),
+            errors,
+            few=FEW_CHANGES,
+            max_iter=MAX_REJECTIONS,
+        )
+        for row in np.flatnonzero(sizes < 0):
             known = ~(flags[row] | lost[row])
-            some = basis[:, known]
+            some = self.basis[:, known]
             normal = some @ some.T + np.diag(self._ridge)
             codes[row] = linalg.solve(normal, some @ X[row, known], assume_a="pos")
         return codes, flags | extreme
@@ -132,17 +124,6 @@ class RobustRows:
     @cached_property
     def _ridge(self) -> Array:
         return self.deviations**-2
-
-    @property
-    def _roots(self) -> Array:
-        return self.basis / np.sqrt(1 + self._ridge)[:, None]
-
-    def _hat(self, n_rows: int) -> Array:
-        """Matrix that turns rows into their fits, if it saves more than it costs."""
-        rank, n_features = self.basis.shape
-        if n_features <= MOST_FEATURES and 4 * n_features <= rank * min(n_rows, 64):
-            return self._roots.T @ self._roots
-        return np.zeros((0, 0))
 
     def _huber(self, X: Array) -> Array:
         """Scores by Huber's loss, where NaN entries are left out.

@@ -89,8 +89,9 @@ class _Position:
 
 # The first view, and any other, is expanded once a pass brings less than this share of all since
 # the last expansion, or less than the last one if the view was the best one then. The first one
-# takes some passes: expanded after one, when weights are still far from their end, PCA-AN ended 5 %
-# above the objective that it reaches so on two of three sets of occluded faces.
+# is expanded after one pass if the weighting is monotone. Otherwise it takes some: expanded after
+# one, when weights are still far from their end, PCA-AN ended 5 % above the objective that it
+# reaches so on two of three sets of occluded faces.
 FIRST, EARLY, LATE = 0.1, 0.03, 0.01
 # An expansion is worth its cost if it gains as much as so many passes at the tolerance; or as one
 # if the tolerance is this tight, and asks for digits of the subspace.
@@ -156,13 +157,18 @@ def reweight(
                 at.weighting = at.weighting.frozen(step)
             # Passes inside the view are cheap and expanding it is not, but convergence in a view
             # that is still poor is worth nothing: it is expanded as soon as progress slows down.
-            patience = (LATE if model.exact else EARLY) if at.expanded else FIRST
+            if at.expanded:
+                patience = LATE if model.exact else EARLY
+            else:
+                patience = 1.0 if at.weighting.monotone else FIRST
             patience = 0.0 if at.verified < np.inf else patience
             if change > max(tol, patience * abs(at.gained)):
                 continue
             known_good = at.expanded and abs(at.gained) <= tol
-            # What passes gain after an exact expansion is more than another expansion would.
-            known_good |= at.expanded and model.exact and at.gained - at.first <= tol
+            # What passes gain after an exact expansion is more than another expansion would. The
+            # first one after it has gained what the expansion was for.
+            since = at.gained - at.first if at.expanded else at.gained
+            known_good |= model.exact and since <= worth * tol
             known_good |= abs(at.verified) <= 100 * tol
             settled = change <= tol
             if settled and known_good:
@@ -265,6 +271,7 @@ def reweighted_subspace(
         else:
             weights = rng.uniform(size=len(outside))
         model.fit(weights)
+        model.exact = False
         if loss.by_start:
             model.refine(weights)
     if share is not None:
@@ -273,6 +280,8 @@ def reweighted_subspace(
         distances = L21Loss().tuned(model.residuals(), model.floor)
         reweight(model, distances, Uniform(), tol=SETTLED, max_iter=max_iter, worth=1.0)
     loss = loss.tuned(model.residuals(), model.floor)
+    # The view was made for other weights.
+    model.exact = False
 
     def run() -> Reweighting:
         return reweight(model, loss, weighting, tol=tol, max_iter=max_iter, callback=callback)

@@ -1,4 +1,4 @@
-"""Kernels that fit single rows robustly: Huber's loss, and least squares without wrong entries.
+"""Single rows fitted robustly: Huber's loss, and least squares without wrong entries.
 
 A fit of all entries of a row is two products with a basis, and so the same for a whole tile. What
 changes if some entries are left out follows from these entries alone: ``hat`` is the matrix that
@@ -7,12 +7,94 @@ all entries. Replaced by ``x - u`` with ``(I - hat[F, F]) u = r[F]``, the entrie
 exactly and have no part in the fit.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
 from robustpca.engine.linalg import Array
+from robustpca.engine.threads import compiled
 
 # A pivot below this may have no correct digit.
 LEAST_PIVOT = 1e-8
+# Leverages count as at most this, so that no residual is divided by zero.
+MOST_LEVERAGE = 0.9
+# Features up to which the matrix that turns rows into fits may be formed.
+MOST_FEATURES = 4096
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """Fits of rows by least squares, all entries or without those that are wrong.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (rank, n_features)
+        Orthonormal basis of the fits.
+    ridge : ndarray of shape (rank,)
+        Weights of the squared scores beside the squared residuals.
+    n_rows : int
+        For about how many rows it will be used.
+    """
+
+    basis: Array
+    ridge: Array
+    n_rows: int
+
+    @cached_property
+    def leverages(self) -> Array:
+        """Share of each entry of a row in its own fit, if no entry is left out."""
+        return np.sum(self.basis**2, axis=0)
+
+    @cached_property
+    def scale(self) -> Array:
+        """What is left of the scores by the ridge, if no entry is left out."""
+        return 1 / (1 + self.ridge)
+
+    @cached_property
+    def roots(self) -> Array:
+        """A root of the matrix that turns rows into their fits."""
+        return self.basis * np.sqrt(self.scale)[:, None]
+
+    @cached_property
+    def hat(self) -> Array:
+        """Matrix that turns rows into their fits, if it saves more than it costs."""
+        rank, n_features = self.basis.shape
+        if n_features <= MOST_FEATURES and 4 * n_features <= rank * min(self.n_rows, 64):
+            return self.roots.T @ self.roots
+        return np.zeros((0, 0))
+
+    def residuals(self, X: Array) -> Array:
+        """Residuals of the fits of all entries."""
+        fits = ((X @ self.basis.T) * self.scale) @ self.basis
+        return np.subtract(X, fits, out=fits)
+
+    def without_wrong(
+        self,
+        X: Array,
+        lost: Array,
+        cuts: Array,
+        errors: Array | None = None,
+        *,
+        multiple: float = 0.0,
+        few: float = 0.0,
+        max_iter: int,
+    ) -> tuple[Array, Array, Array]:
+        """Fit rows without entries that are too far off.
+
+        `settle_flags` has the parameters; ``errors`` are the residuals of the fit of all entries
+        by default. Entries that are ``lost`` may have any finite value. Returns the scores, the
+        flagged entries, and the mean sizes of the residuals of the others, negative for rows that
+        these hardly determine.
+        """
+        whole = self.residuals(X)
+        flags, shifts, sizes = np.empty(X.shape, bool), np.empty(X.shape), np.empty(len(X))
+        fits = self.roots, self.hat, self.leverages, cuts
+        numbers = multiple, MOST_LEVERAGE, few, max_iter
+        errors = whole if errors is None else errors
+        compiled(settle_flags)(errors, whole, lost, *fits, numbers, flags, shifts, sizes)
+        clean = np.subtract(X, shifts, out=shifts)
+        return (clean @ self.basis.T) * self.scale, flags, sizes
 
 
 def clip_forces(
@@ -65,6 +147,19 @@ def accelerate(
             codes[i, a] = new
 
 
+def centre_rows(X: Array, mean: Array, rows: Array, lost: Array, extents: Array) -> None:
+    """Kernel: rows without the mean, zero where they are missing, and their mean sizes."""
+    for i in range(X.shape[0]):
+        total = 0.0
+        for j in range(X.shape[1]):
+            value = X[i, j] - mean[j]
+            known = value == value
+            rows[i, j] = value if known else 0.0
+            lost[i, j] = not known
+            total += abs(rows[i, j])
+        extents[i] = total / X.shape[1]
+
+
 def settle_flags(
     errors: Array,
     whole: Array,
@@ -72,10 +167,11 @@ def settle_flags(
     roots: Array,
     hat: Array,
     leverages: Array,
+    cuts: Array,
     numbers: tuple[float, float, float, int],
     flags: Array,
     shifts: Array,
-    solved: Array,
+    sizes: Array,
 ) -> None:
     """Kernel: flag the wrong entries of rows and leave them out of the fit, until no flag changes.
 
@@ -86,7 +182,7 @@ def settle_flags(
     Parameters
     ----------
     errors : ndarray of shape (n_rows, n_features)
-        Residuals of a first, robust fit.
+        Residuals of a first fit.
     whole : ndarray of shape (n_rows, n_features)
         Residuals of the fit of all entries.
     lost : ndarray of shape (n_rows, n_features)
@@ -97,13 +193,17 @@ def settle_flags(
         That matrix, if it is at hand.
     leverages : ndarray of shape (n_features,)
         Share of each entry in its own fit, if no entry is left out.
+    cuts : ndarray of shape (n_rows,)
+        Squared residual up to which no entry of a row is wrong.
     numbers : tuple
-        Largest squared residual; largest leverage; share of the entries of a row whose flags may
-        still change at the end; number of fits before the last one.
-    flags, shifts, solved : ndarray
-        The results. A row is not ``solved`` if the other entries hardly determine its fit.
+        How many times the mean residual is too large as well (0 if the cut alone decides); largest
+        leverage; share of the entries of a row whose flags may still change at the end; number of
+        fits before the last one.
+    flags, shifts, sizes : ndarray
+        The results. The last are the mean sizes of the residuals of the entries in the fit,
+        negative if these hardly determine it.
     """
-    cut, most, few, max_iter = numbers
+    multiple, most, few, max_iter = numbers
     n, d = errors.shape
     k = len(roots)
     # A system of so many equations costs as much as that of the directions and making it.
@@ -118,61 +218,22 @@ def settle_flags(
             m += lost[i, j]
         iteration, least, ended = 0, 1.0, False
         while not ended:
-            share, n_changed = max((d - m) / d, 1e-300), 0
-            m = 0
-            for j in range(d):
-                room = 1.0 - min(leverages[j] / share, most)
-                square = r[j] * r[j]
-                flag = square * room > cut if flags[i, j] else square > cut * room
-                flag = flag and not lost[i, j]
-                n_changed += flag != flags[i, j]
-                flags[i, j] = flag
-                if flag or lost[i, j]:
-                    places[m] = j
-                    m += 1
+            cut = cuts[i]
+            if multiple > 0.0:
+                cut = max(cut, (multiple * mean_size(r, flags[i], lost[i])) ** 2)
+            room = most, max((d - m) / d, 1e-300)
+            m, n_changed = renew_flags(r, lost[i], leverages, cut, room, flags[i], places)
             if n_changed == 0 and iteration > 0:
                 break
             # The equations of the entries that are left out if these are few, otherwise those of
             # the directions.
             by_entries = m <= most_equations and len(hat) > 0
-            size = m if by_entries else k
             if by_entries:
-                for a in range(m):
-                    line = hat[places[a]]
-                    for b in range(a + 1):
-                        system[a, b] = -line[places[b]]
-                    y[a] = whole[i, places[a]]
+                entry_equations(hat, whole[i], places, m, system, y)
             else:
-                for a in range(k):
-                    v = 0.0
-                    for q in range(m):
-                        taken[a, q] = roots[a, places[q]]
-                        v += taken[a, q] * whole[i, places[q]]
-                    y[a] = v
-                    for b in range(a + 1):
-                        v = 0.0
-                        for q in range(m):
-                            v += taken[a, q] * taken[b, q]
-                        system[a, b] = -v
-            # Cholesky, with the inverses of the diagonal of the factor.
-            least = 1.0
-            for a in range(size):
-                for b in range(a):
-                    v = system[a, b]
-                    for q in range(b):
-                        v -= system[a, q] * system[b, q]
-                    system[a, b] = v * system[b, b]
-                pivot, v = 1.0 + system[a, a], y[a]
-                for q in range(a):
-                    pivot -= system[a, q] * system[a, q]
-                    v -= system[a, q] * y[q]
-                least = min(least, pivot)
-                system[a, a] = 1.0 / max(pivot, LEAST_PIVOT) ** 0.5
-                y[a] = v * system[a, a]
-            for a in range(size - 1, -1, -1):
-                y[a] *= system[a, a]
-                for q in range(a):
-                    y[q] -= system[a, q] * y[a]
+                direction_equations(roots, whole[i], places, m, taken, system, y)
+            size = m if by_entries else k
+            least = solve_equations(system, y, size)
             for j in range(d):
                 r[j] = whole[i, j]
             for a in range(size):
@@ -181,8 +242,103 @@ def settle_flags(
                     r[j] += v * line[j]
             iteration += 1
             ended = iteration > max_iter or (iteration > 1 and n_changed <= few * d)
-        solved[i] = least > LEAST_PIVOT
+        sizes[i] = mean_size(r, flags[i], lost[i]) if least > LEAST_PIVOT else -1.0
         for j in range(d):
             shifts[i, j] = 0.0
         for q in range(m):
             shifts[i, places[q]] = r[places[q]]
+
+
+def mean_size(r: Array, flags: Array, lost: Array) -> float:
+    """Kernel: mean size of the residuals of the entries that have a part in the fit."""
+    total, count = 0.0, 0.0
+    for j in range(len(r)):
+        used = 0.0 if flags[j] or lost[j] else 1.0
+        total += used * abs(r[j])
+        count += used
+    return total / max(count, 1.0)
+
+
+def renew_flags(
+    r: Array,
+    lost: Array,
+    leverages: Array,
+    cut: float,
+    room: tuple[float, float],
+    flags: Array,
+    places: Array,
+) -> tuple[int, int]:
+    """Kernel: flags by the residuals of the last fit.
+
+    ``room`` is the largest leverage and the share of the entries in that fit. Returns how many
+    entries are left out, whose ``places`` are listed, and how many flags have changed.
+    """
+    most, share = room
+    m, n_changed = 0, 0
+    for j in range(len(r)):
+        left = 1.0 - min(leverages[j] / share, most)
+        square = r[j] * r[j]
+        # Beyond the cut in the fit, and as far beyond it outside of it.
+        far = square * (left if flags[j] else 1.0) > cut * (1.0 if flags[j] else left)
+        flag = far & (not lost[j])
+        n_changed += flag != flags[j]
+        flags[j] = flag
+    for j in range(len(r)):
+        if flags[j] | lost[j]:
+            places[m] = j
+            m += 1
+    return m, n_changed
+
+
+def entry_equations(
+    hat: Array, whole: Array, places: Array, m: int, system: Array, y: Array
+) -> None:
+    """Kernel: what is subtracted from the entries that are left out, less the unit matrix."""
+    for a in range(m):
+        line = hat[places[a]]
+        for b in range(a + 1):
+            system[a, b] = -line[places[b]]
+        y[a] = whole[places[a]]
+
+
+def direction_equations(
+    roots: Array, whole: Array, places: Array, m: int, taken: Array, system: Array, y: Array
+) -> None:
+    """Kernel: what that changes along the directions, less the unit matrix."""
+    for a in range(len(roots)):
+        v = 0.0
+        for q in range(m):
+            taken[a, q] = roots[a, places[q]]
+            v += taken[a, q] * whole[places[q]]
+        y[a] = v
+        for b in range(a + 1):
+            v = 0.0
+            for q in range(m):
+                v += taken[a, q] * taken[b, q]
+            system[a, b] = -v
+
+
+def solve_equations(system: Array, y: Array, size: int) -> float:
+    """Kernel: solve for ``y``, with the unit matrix added, by Cholesky; returns the least pivot.
+
+    The diagonal of the factor is stored as its inverse.
+    """
+    least = 1.0
+    for a in range(size):
+        for b in range(a):
+            v = system[a, b]
+            for q in range(b):
+                v -= system[a, q] * system[b, q]
+            system[a, b] = v * system[b, b]
+        pivot, v = 1.0 + system[a, a], y[a]
+        for q in range(a):
+            pivot -= system[a, q] * system[a, q]
+            v -= system[a, q] * y[q]
+        least = min(least, pivot)
+        system[a, a] = 1.0 / max(pivot, LEAST_PIVOT) ** 0.5
+        y[a] = v * system[a, a]
+    for a in range(size - 1, -1, -1):
+        y[a] *= system[a, a]
+        for q in range(a):
+            y[q] -= system[a, q] * y[a]
+    return least

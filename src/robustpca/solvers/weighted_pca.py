@@ -1,5 +1,6 @@
 """Weighted PCA in a view that is expanded: the model that the reweighting loop mostly fits."""
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -29,20 +30,23 @@ GRAM_FEATURES = 4096
 OVERSAMPLING, WIDER = 10, 25
 # The first view is expanded until its sum of squares is this near to that of the data.
 START_TOL = 1e-3
-# Random sums of the components by which the gain of an expansion is estimated.
-N_SUMS = 8
 # What a first expansion can gain is brought to about this share of itself by the later ones.
 FIRST_GAIN = 1e-5
 # Each of them does so where the variances behind the view are known, and leaves out directions
 # that hold this share of the gain.
 CORRECTED_GAIN, NEGLECTED = 0.05, 0.03
+# What is left is surely no more than this share of the gain.
+LEFT = 0.2
 # Least differences of variances that are divided by: as a share of the largest variance, and of
 # the larger one of the two if both are known.
 TINY_GAP, LEAST_GAP = 1e-9, 0.1
+# Rows are brought to single precision for products with at least so many components.
+MANY = 20
 # An expansion costs about as much as this many products of the data with the components.
 EXPANSION = 3.5
-# Second moments are worth so many expansions to a view behind which variances are known.
-EXACT = 1.5
+# Second moments are worth so many expansions to a view behind which variances are known, or by this
+# factor more if one would leave too much.
+EXACT, TWICE = 1.5, 1.4
 TINY = 1e-300
 
 
@@ -67,9 +71,10 @@ class Complement:
         """
         values = self.values * (outside / max(self.total, TINY))
         gaps = np.maximum(levels - values[:, None], LEAST_GAP * levels)
-        along = self.axes.T @ images
-        # Directions that are not among the axes hardly vary.
-        return np.asarray((images - self.axes @ along) / levels + self.axes @ (along / gaps))
+        # Directions that are not among the axes hardly vary: their differences are the levels.
+        along = self.axes.T @ images.astype(self.axes.dtype)
+        along *= (1 / gaps - 1 / levels).astype(along.dtype)
+        return np.asarray(images / levels + self.axes @ along)
 
 
 class WeightedPCA:
@@ -99,7 +104,8 @@ class WeightedPCA:
     Attributes
     ----------
     exact : bool
-        Whether the view holds the best subspace of all for the weights of the last expansion.
+        Whether the view holds the best subspace of all for the weights of the last expansion, but
+        for what is not worth another one.
     """
 
     def __init__(
@@ -174,6 +180,7 @@ class WeightedPCA:
             # So few features that their second moments cost no more than a sketch.
             shift, axes = self._moments(np.ones(n))
             self.view.rebase(rows.center + shift, axes)
+            self.exact = True
             return True
         self.view.expand(orthonormal(finite(rows.sum(_sketch, width, along=(np.arange(n),)))))
         return rough
@@ -254,20 +261,18 @@ class WeightedPCA:
             return False
         # Residuals at rounding level are as good as none.
         enough = max(enough, self.floor**2 * float(weights.sum()))
-        moments_pay, likely = self._moments_pay(1 / FIRST_GAIN), self._gain_is_likely(enough)
-        if moments_pay and likely:
+        # There surely is something to gain before the first expansion.
+        likely = not self.expanded and enough < START_TOL * self.lost
+        if likely and self._moments_pay(1 / FIRST_GAIN):
             return self._rebase(weights, enough)
-        if moments_pay or (self.complement and not likely and c > 2 * N_SUMS):
-            gain = self._estimated_gain(weights)
-            if gain <= enough:
-                return False
-            if self._moments_pay(gain / enough):
-                return self._rebase(weights, enough)
-        directions, gains = self._missing(self._images(weights, np.eye(c)), self._levels())
+        directions, gains = self._missing(weights)
         self.promised = float(gains.sum())
         if self.promised <= enough:
             return False
-        self.expanded, self.exact, self.edge = True, False, c
+        if self._moments_pay(self.promised / max(enough, TINY)):
+            return self._rebase(weights, enough)
+        self.expanded, self.edge = True, c
+        self.exact = self.complement is not None and LEFT * self.promised <= enough
         neglected = max(0.1 * enough, NEGLECTED * self.promised if self.complement else 0.0)
         useful = _main_directions(directions, gains, neglected)[:, : largest - width]
         if width + useful.shape[1] > 2 * (c + OVERSAMPLING):
@@ -275,27 +280,12 @@ class WeightedPCA:
             view.restrict(self.axes[:, leading])
             self.values = self.values[leading]
             self.axes = np.eye(len(self.values))
-        added = orthonormal(useful, against=view.basis)
+        added = orthonormal(useful - view.projection(useful), against=view.basis)
         view.expand(added)
         self.fitted = None
         self.axes = linalg.block_diag(self.axes, np.eye(added.shape[1]))
         self.values = np.append(self.values, np.zeros(added.shape[1]))
         return True
-
-    def _gain_is_likely(self, enough: float) -> bool:
-        """Whether there surely is so much to gain that an estimate of it is not needed."""
-        if not self.expanded:
-            return enough < START_TOL * self.lost
-        return self.complement is not None and CORRECTED_GAIN * self.promised > 4 * enough
-
-    def _estimated_gain(self, weights: Array) -> float:
-        """The gain from all components, or somewhat more, by a few random sums of them."""
-        c, levels = self.n_components, self._levels()
-        # Gaps grow at least by this factor from the last component to another one.
-        factors = levels[-1] / levels
-        signs = np.random.default_rng(c).choice([-1.0, 1.0], size=(c, N_SUMS))
-        images = self._images(weights, signs * np.sqrt(factors / N_SUMS)[:, None])
-        return float(self._missing(images, np.full(N_SUMS, levels[-1]))[1].sum())
 
     def _levels(self) -> Array:
         """Sums of squares along the components, above those of the directions behind the view.
@@ -307,32 +297,39 @@ class WeightedPCA:
             values = values - values[self.edge]
         return np.maximum(values[:c], TINY_GAP * float(self.values[0]) + TINY)
 
-    def _missing(self, images: Array, levels: Array) -> tuple[Array, Array]:
-        """What the view lacks of components and centre, and what that could lower the sum by.
-
-        The images are those of components, or sums of them, at these levels; the last one is that
-        of the centre.
-        """
-        missing = images.astype(np.float64)
+    def _missing(self, weights: Array) -> tuple[Array, Array]:
+        """What the view lacks of components and centre, and what that could lower the sum by."""
+        # Weights may be too large for single precision.
+        unit = float(weights.max())
+        images, levels = self._images(weights / unit), self._levels() / unit
+        missing = images.copy()
         if self.complement is None:
             missing[:, :-1] /= levels
         else:
-            outside = float(self.weights @ self.view.outside)
-            missing[:, :-1] = self.complement.corrections(missing[:, :-1], levels, outside)
-        return missing, np.maximum(np.einsum("ij,ij->j", missing, images), 0.0)
+            outside = float(self.weights @ self.view.outside) / unit
+            missing[:, :-1] = self.complement.corrections(images[:, :-1], levels, outside)
+        return missing, unit * np.maximum(np.einsum("ij,ij->j", missing, images), 0.0)
 
-    def _images(self, weights: Array, mixture: Array) -> Array:
-        """Images of sums of the components under the weighted covariance, outside of the view.
+    def _images(self, weights: Array) -> Array:
+        """Images of the components under the weighted covariance, outside of the view.
 
-        The last column is that of the mean, over the root of the sum of the weights.
+        The last column is that of the mean, over the root of the sum of the weights. Directions
+        need few digits: single precision does where it did for second moments.
         """
         view, axes = self.view, self.axes[:, : self.n_components]
-        scores = view.coordinates.map("project", axes @ mixture)
-        scores *= weights[:, None].astype(scores.dtype)
-        images = view.rows.adjoint(np.column_stack([scores, weights]))
+        rough = self._images_are_rough() and self.complement is not None
+        scores = view.coordinates.map(_weighted_scores, axes, rough, along=(weights,))
+        if rough:
+            images = view.rows.sum("rough_adjoint", along=(scores,))
+        else:
+            images = view.rows.adjoint(scores).astype(np.float64, copy=False)
         images -= view.projection(images)
         images[:, -1] *= 0.0 if self.fixed else weights.sum() ** -0.5
         return np.asarray(images)
+
+    def _images_are_rough(self) -> bool:
+        """Whether single precision does for images of the components, and saves time."""
+        return self.rough and self.n_components >= MANY
 
     def _moments_cost(self) -> float:
         """Cost of second moments and of a view of their leading axes.
@@ -355,11 +352,14 @@ class WeightedPCA:
         """Cost of an expansion by the main directions, and of two passes that are wider by them."""
         n, d = self.view.rows.shape
         c, width = self.n_components, self.n_components + OVERSAMPLING
-        return float(1.7 * n * d * c + 4 * d * d * c + 2 * n * ((width + c / 2) ** 2 - width**2))
+        products = 1.1 if self._images_are_rough() else 1.7
+        wider = 2 * n * ((width + c / 2) ** 2 - width**2)
+        return float(products * n * d * c + 4 * d * d * c + wider)
 
-    def _moments_are_cheap(self) -> bool:
-        """Whether second moments cost little more than an expansion that corrects the view."""
-        return self._moments_cost() < EXACT * self._corrected_cost()
+    def _moments_are_cheap(self, reduction: float = 1 / FIRST_GAIN) -> bool:
+        """Whether second moments cost less than expansions that correct the view by as much."""
+        n_steps = min(max(1.0, np.log(reduction) / -np.log(CORRECTED_GAIN)), TWICE)
+        return self._moments_cost() < EXACT * n_steps * self._corrected_cost()
 
     def _moments_pay(self, reduction: float) -> bool:
         """Whether second moments of all features cost less than the expansions still needed.
@@ -371,7 +371,7 @@ class WeightedPCA:
         """
         rows, c = self.view.rows, self.n_components
         if self.complement is not None:
-            return self._moments_are_cheap()
+            return self._moments_are_cheap(reduction)
         values = self.values if len(self.values) > c else self.spectrum
         if rows.shape[1] > GRAM_FEATURES or not rows.is_dense or len(values) <= c:
             return False
@@ -383,7 +383,7 @@ class WeightedPCA:
         """Take the leading eigenvectors of the weighted second moments as basis, if that gains."""
         before, lost = dict(self.__dict__), float(weights @ self.residuals())
         shift, axes = self._moments(weights)
-        self.view = View(self.view.rows)
+        self.view = copy.copy(self.view)
         self.view.rebase(self.view.rows.center + shift, axes)
         self.axes = np.eye(axes.shape[1])
         self.fit(weights)
@@ -419,9 +419,6 @@ class WeightedPCA:
                 error = 2.0**-23 * size / np.sqrt(len(gram))
                 if size > 1e-20 and lost > 1e-3 * size and c * error**2 <= 1e-8 * lost * gap:
                     axes = orthonormal(axes.astype(np.float64))
-                    if not self.fixed:
-                        # The centre needs all digits: only its part in the view is fitted.
-                        shift = rows.adjoint(weights[:, None])[:, 0] / weights.sum()
                     break
             self.rough = False
         self.spectrum = values
@@ -438,7 +435,7 @@ class WeightedPCA:
             values, axes = linalg.eigh(gram, subset_by_index=leading, check_finite=False)
             values, axes = values[::-1], axes[:, ::-1]
         behind = float(np.trace(gram)) - float(values[:width].sum())
-        self.complement = Complement(values[width:], axes[:, width:].astype(np.float64), behind)
+        self.complement = Complement(values[width:], axes[:, width:], behind)
         return values[:width], axes[:, :width]
 
     def coordinates(self) -> tuple[Rows, Array]:
@@ -489,6 +486,15 @@ def _triangle(block: DenseBlock, weights: Array) -> Array:
     """A triangle with the weighted second moments of the rows, good to all digits of these."""
     weighted = block.dense() * np.sqrt(weights)[:, None]
     return np.asarray(linalg.qr(weighted, mode="r", check_finite=False)[0][: weighted.shape[1]])
+
+
+def _weighted_scores(block: DenseBlock, weights: Array, axes: Array, rough: bool) -> Array:
+    """Scores of the rows times their weights, and the weights."""
+    dtype = np.dtype(np.float32) if rough else block.dtype
+    scores = np.empty((len(block), axes.shape[1] + 1), dtype)
+    np.multiply(block.project(axes), weights[:, None], out=scores[:, :-1], casting="same_kind")
+    scores[:, -1] = weights
+    return scores
 
 
 def _tail_norms(block: DenseBlock, tail: Array) -> Array:

@@ -221,14 +221,14 @@ class RowsFound:
                 (
                     self.table.labels[i],
                     f"{self.outlyingness[i]:.1f}",
-                    f"{self.score_distance[i]:.3g}",
-                    f"{self.orthogonal_distance[i]:.3g}",
+                    number(self.score_distance[i], 3),
+                    number(self.orthogonal_distance[i], 3),
                     words,
                 )
                 for i, words in zip(shown, first, strict=True)
             ]
-            cutoffs = ("cutoff", "1.0", f"{self.score_cutoff:.3g}", f"{self.orthogonal_cutoff:.3g}")
-            lines += ["", *aligned([heads, *body, (*cutoffs, "")])]
+            cutoffs = (number(self.score_cutoff, 3), number(self.orthogonal_cutoff, 3))
+            lines += ["", *aligned([heads, *body, ("cutoff", "1.0", *cutoffs, "")])]
             if len(self.order) > SHOWN:
                 lines.append(f"... and {len(self.order) - SHOWN} more.")
         return "\n".join(lines)

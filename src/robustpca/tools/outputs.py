@@ -18,7 +18,7 @@ from robustpca.engine.drafts import discard, draft_of, publish
 __all__ = ["Outputs", "sha256_of"]
 
 RECORD = "run.json"
-OTHERWISE = "choose another place with -o, or replace it with --force."
+OTHERWISE = "choose another place, or replace it with --force."
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 

@@ -153,9 +153,9 @@ def render_report(found: Any, command: str = "") -> str:
     environment.filters["embedded"] = lambda value: Markup(
         json.dumps(value, allow_nan=False).replace("<", "\\u003c")
     )
-    # Backquotes in texts mean code.
+    # Backquotes in texts mean code; a number and its sign of percent stay in one line.
     environment.filters["prose"] = lambda text: Markup(
-        re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
+        re.sub("`([^`]+)`", r"<code>\1</code>", escape(text)).replace(" %", "\N{NO-BREAK SPACE}%")
     )
     page = found.page(command) if hasattr(found, "page") else PAGES[type(found)](found, command)
     return str(environment.get_template("report.html").render(page=page))
@@ -186,8 +186,8 @@ def rows_page(found: RowsFound, command: str) -> Page:
                 "label": table.labels[i],
                 "far": bool(found.far[i]),
                 "outlyingness": f"{found.outlyingness[i]:.2f}",
-                "score": f"{found.score_distance[i]:.3g}",
-                "orthogonal": f"{found.orthogonal_distance[i]:.3g}",
+                "score": number(found.score_distance[i], 3),
+                "orthogonal": number(found.orthogonal_distance[i], 3),
                 "weight": f"{found.weight[i]:.2g}",
                 "reasons": [str(one) for one in found.reasons[int(i)]],
             }
@@ -244,7 +244,7 @@ def _entries_page(found: EntriesFound, command: str) -> Page:
                 "column": cell.column,
                 "given": "" if math.isnan(cell.given) else number(cell.given, 6),
                 "restored": number(cell.restored, 6),
-                "sigmas": "" if math.isnan(cell.sigmas) else f"{cell.sigmas:+.3g}",
+                "sigmas": "" if math.isnan(cell.sigmas) else f"{cell.sigmas:+.0f}",
                 "kind": cell.kind,
             }
             for cell in found.cells[:MOST_CELLS]

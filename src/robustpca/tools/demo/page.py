@@ -100,7 +100,8 @@ def _verdict(troubles: Sequence[Trouble]) -> str:
     for trouble in troubles:
         first = trouble.measures[0]
         plain, ours, _ = first.texts
-        parts.append(f"{first.name}: {ours} instead of {plain}")
+        name = first.name.partition(",")[0]
+        parts.append(f"{name}: {ours} instead of {plain}")
     text = "; ".join(parts) + "."
     return text[0].upper() + text[1:]
 
@@ -109,11 +110,12 @@ def _numbers(troubles: Sequence[Trouble]) -> str:
     rows = []
     for i, trouble in enumerate(troubles):
         link = f'<a href="#trouble-{i + 1}">{escape(trouble.title)}</a>'
-        for j, measure in enumerate(trouble.measures):
+        rows.append(f'<tr><th colspan="4">{link}</th></tr>')
+        for measure in trouble.measures:
             plain, ours, best = map(escape, measure.texts)
             rows.append(
-                f"<tr><th>{link if j == 0 else ''}</th><td>{escape(measure.name)}</td>"
-                f"<td>{plain}</td><td><b>{ours}</b></td><td>{best}</td></tr>"
+                f"<tr><td>{escape(measure.name)}</td><td>{plain}</td><td><b>{ours}</b></td>"
+                f"<td>{best}</td></tr>"
             )
     return "\n".join(rows)
 
@@ -123,8 +125,8 @@ def _section(number: int, trouble: Trouble) -> str:
     return (
         f'<section id="trouble-{number}">\n<h2>{number}. {escape(trouble.title)}</h2>\n'
         f"<p>{escape(trouble.story)}</p>\n"
-        f'<img alt="{escape(trouble.title)}: as given, by plain PCA, by {trouble.method}, and '
-        f'the truth" src="data:image/png;base64,{picture}">\n'
+        f'<div class="wide"><img alt="{escape(trouble.title)}: as given, by plain PCA, by '
+        f'{trouble.method}, and the truth" src="data:image/png;base64,{picture}"></div>\n'
         f"<pre><code>{escape(trouble.code)}</code></pre>\n"
         f'<p class="note">The fit took {trouble.seconds:.1f} s. &ldquo;At best&rdquo; is '
         f"{escape(trouble.best)}.</p>\n</section>"

@@ -211,7 +211,7 @@ def video(seed: int, quick: bool = False) -> Trouble:
         method="RPCA",
         code="moving = RPCA().fit(frames).sparse_    # frames in rows; the rest is low_rank_",
         measures=(
-            Measure("moving pixels: F-measure, 1 is perfect", "{:.2f}", scores),
+            Measure("F-measure of moving pixels, 1 is perfect", "{:.2f}", scores),
             Measure("background is off by", "{:.1f} grey levels", errors),
         ),
         draw=draw,

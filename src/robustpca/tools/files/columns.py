@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
@@ -27,10 +27,15 @@ __all__ = [
 
 # A column of text counts as numbers with mistakes in it if at least this share are numbers.
 MOSTLY = 0.8
+# Names of rows may lack in a few of them, such as lines at the end that are empty.
+NAMED = 0.9
 # Whole numbers that count up say nothing in a table of fewer rows.
 COUNTED_ROWS = 5
 # Names of columns that hold keys of other tables, in any place.
-KEYS = re.compile(r"(.*[ _.-])?(id|uuid|guid)|.*[a-z](ID|Id)|id[ _.-].*")
+KEYS = re.compile(
+    r"(.*[ _.-])?(id|uuid|guid)|.*[a-z](ID|Id)|id[ _.-].*"
+    r"|(?i:zip|(zip|post|postal|bar)[ _.-]?code|plz|postleitzahl|isbn|ean)"
+)
 DATES = re.compile(
     r"\s*(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}:\d{2}|\d{1,2}[-/ .]?[A-Za-z]{3,9}[-/ .,]"
     r"|[A-Za-z]{3,9}\.? \d{1,2},? \d{2,4})"
@@ -68,6 +73,7 @@ def choose(
     decimal: str = ".",
     drop: Sequence[str] = (),
     missing: Sequence[float] | None = None,
+    padded: Collection[str] = (),
 ) -> Choice:
     """Choose the columns of a data frame that are measurements.
 
@@ -85,6 +91,8 @@ def choose(
         Names of columns not to use.
     missing : sequence of float or None
         Numbers that stand for missing ones; None to look for them.
+    padded : collection of str
+        Names of columns of whole numbers with zeros before them: these name things.
 
     Returns
     -------
@@ -104,11 +112,16 @@ def choose(
         elif asked and why is not None:
             raise ValueError(f"The column {name!r} cannot be used as numbers: it is {why}.")
         elif not asked:
-            if place == 0 and choice.index is None and _names_rows(name, column, values, why):
+            names_things = name in padded or KEYS.fullmatch(name) is not None
+            if (
+                place == 0
+                and choice.index is None
+                and _names_rows(name, column, values, why, names_things)
+            ):
                 choice.index = name
                 why = "row numbers" if why is None and _counts_up(values) else "row names"
             elif why is None:
-                why = _no_measurement(name, values)
+                why = _no_measurement(values, names_things)
             if why is None and (wanted is not None or name in dropped):
                 why = "not chosen"
         if why is not None:
@@ -225,27 +238,27 @@ def _are_dates(cells: list[str]) -> bool:
     return not any(pandas.isna(date) for date in dates)
 
 
-def _names_rows(name: str, column: Any, values: Array, why: str | None) -> bool:
+def _names_rows(name: str, column: Any, values: Array, why: str | None, names_things: bool) -> bool:
     """Whether the first column of a table is its index."""
     if why == "empty" or why == "date":
         return False
     cells = column.dropna()
-    distinct = len(cells) == len(column) == cells.nunique()
+    distinct = len(cells) >= NAMED * len(column) and len(cells) == cells.nunique()
     if why is not None:
         return distinct
     if not distinct or not _whole(values):
         return False
-    known = INDEX_NAMES.fullmatch(name) or KEYS.fullmatch(name)
-    return not name or known is not None or _counts_up(values)
+    known = names_things or INDEX_NAMES.fullmatch(name) is not None
+    return not name or known or _counts_up(values)
 
 
-def _no_measurement(name: str, values: Array) -> str | None:
+def _no_measurement(values: Array, names_things: bool) -> str | None:
     """Why a column of numbers is not used, if so."""
     if not _whole(values):
         return None
     if _counts_up(values):
         return "row numbers"
-    if KEYS.fullmatch(name):
+    if names_things:
         return "identifier"
     day = values[np.isfinite(values)]
     months, days = day // 100 % 100, day % 100
@@ -270,6 +283,8 @@ def wrong_cells(choice: Choice, frame: Any, lines: Sequence[int] | None) -> list
     """Sentences on cells of text in columns of numbers."""
     remarks = []
     for name, places in choice.wrong.items():
+        if not places:
+            continue
         cell = str(frame[name].iloc[places[0]]).strip()
         where = f"row {places[0] + 1}" if lines is None else f"line {lines[places[0]]}"
         number = "cell has" if len(places) == 1 else "cells have"

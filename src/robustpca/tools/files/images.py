@@ -12,6 +12,10 @@ from robustpca.tools.files.table import Table, extra, reading
 
 __all__ = ["IMAGES", "open_folder", "open_stack", "write_folder", "write_stack"]
 
+# Files that `robustpca separate` takes.
+FILMS = frozenset(
+    {".mp4", ".avi", ".mkv", ".mov", ".webm", ".m4v", ".mpg", ".mpeg", ".wmv", ".flv", ".ts"}
+)
 IMAGES = frozenset(
     {".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".pgm", ".ppm", ".webp"}
 )

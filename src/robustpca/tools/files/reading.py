@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,16 @@ from robustpca.tools.files.columns import (
     without_codes,
     wrong_cells,
 )
-from robustpca.tools.files.images import IMAGES, open_folder, open_stack
+from robustpca.tools.files.images import FILMS, IMAGES, open_folder, open_stack
 from robustpca.tools.files.table import Layout, Table, counted, extra, kind_of, reading
-from robustpca.tools.files.text import Text, header_of, open_text, unique_names
+from robustpca.tools.files.text import (
+    Text,
+    header_of,
+    is_title,
+    open_text,
+    skipped_lines,
+    unique_names,
+)
 
 __all__ = ["KINDS", "of_frame", "placed", "read"]
 
@@ -78,6 +86,8 @@ def read(
     kind = kind_of(path)
     folder = open_zarr if kind == ".zarr" else open_folder
     opened = folder if path.is_dir() else KINDS.get(kind)
+    if opened is None and kind in FILMS:
+        raise ValueError(f"{path} is a film: `robustpca separate {path}` takes it apart.")
     if opened is None:
         more = ": give the folder of all images" if kind in IMAGES else ""
         raise ValueError(
@@ -89,7 +99,7 @@ def read(
     content = opened(path, key, sheet)
     if isinstance(content, Table):
         return _of_array(content, columns, drop, missing)
-    return _of_frame(path, content, columns, drop, index, missing)
+    return _without_empty_rows(_of_frame(path, content, columns, drop, index, missing))
 
 
 def placed(path: Any, key: str | None) -> tuple[Path, str | None]:
@@ -137,6 +147,10 @@ def _open_excel(path: Path, key: str | None, sheet: Any) -> Source:
     cells = cells.replace("", None).dropna(how="all").dropna(how="all", axis=1)
     if cells.empty:
         raise ValueError(f"{path} is empty: it should hold a table of numbers.")
+    rows = (text_of(row) for _, row in cells.iloc[:-1].iterrows())
+    skipped = sum(1 for _ in takewhile(lambda row: is_title(row, cells.shape[1]), rows))
+    remarks += skipped_lines(skipped)
+    cells = cells.iloc[skipped:].dropna(how="all", axis=1)
     texts = [text_of(row) for _, row in cells.iloc[:200].iterrows()]
     if header_of(texts[0], texts[1:]):
         names, cells = unique_names(texts[0]), cells.iloc[1:]
@@ -215,7 +229,8 @@ def _of_frame(
     layout = Layout() if text is None else text.layout
     if not len(frame):
         raise ValueError(f"{path} has names of columns and no rows.")
-    choice = choose(frame, columns, index, layout.decimal, drop, missing)
+    padded = set() if text is None else text.padded(frame)
+    choice = choose(frame, columns, index, layout.decimal, drop, missing, padded)
     if not choice.numbers:
         shown = [f"{name or 'unnamed'} ({why})" for name, why in choice.left_out.items()]
         raise ValueError(f"No column of {path} holds measurements: {', '.join(shown[:10])}.")
@@ -230,8 +245,12 @@ def _of_frame(
     if choice.index is not None:
         cells = text_of(frame[choice.index])
         labels = [cell.strip() or label for cell, label in zip(cells, labels, strict=True)]
+    X = choice.matrix()
+    empty = np.asarray(np.isnan(X).all(axis=1))  # such rows are told as a whole
+    for name, places in list(choice.wrong.items()):
+        choice.wrong[name] = [place for place in places if not empty[place]]
     return Table(
-        X=choice.matrix(),
+        X=X,
         names=list(choice.numbers),
         labels=labels,
         left_out=choice.left_out,
@@ -241,6 +260,24 @@ def _of_frame(
         remarks=remarks + wrong_cells(choice, frame, lines),
         layout=layout,
         text=text,
+    )
+
+
+def _without_empty_rows(table: Table) -> Table:
+    """The table without rows of which nothing can be said; they are written as they are."""
+    empty = np.asarray(np.isnan(table.X).all(axis=1))
+    if not empty.any() or table.frame is None or table.X.shape[1] == 1:
+        return table
+    first = table.labels[int(np.argmax(empty))]
+    where, verb = ("row", "is") if empty.sum() == 1 else ("the first is row", "are")
+    number = f"{counted(int(empty.sum()), 'row')} ({where} {first})"
+    return replace(
+        table,
+        X=table.X[~empty],
+        labels=[label for label, gone in zip(table.labels, empty, strict=True) if not gone],
+        frame=table.frame[~empty],
+        unused=table.frame[empty],
+        remarks=[*table.remarks, f"{number} without any number {verb} left out."],
     )
 
 

@@ -53,6 +53,8 @@ class Table:
         How the text was written.
     text : Text or None
         The text itself, so that cells can be written to the letter.
+    unused : pandas.DataFrame or None
+        Rows without any number: not in ``X`` and ``frame``, and written among the others.
     """
 
     X: Array
@@ -65,6 +67,7 @@ class Table:
     remarks: list[str] = field(default_factory=list)
     layout: Layout = Layout()
     text: Any | None = field(default=None, repr=False)
+    unused: Any | None = field(default=None, repr=False)
 
     @property
     def title(self) -> str:
@@ -98,8 +101,10 @@ class Table:
         if self.image_shape is None:
             used = f"{counted(n_rows, 'row')}, {counted(n_columns, 'numeric column')} used"
         else:
-            sides = " x ".join(map(str, self.image_shape))
-            used = f"{counted(n_rows, 'image')} of {sides} pixels"
+            height, width, *channels = self.image_shape
+            many = f" in {' x '.join(map(str, channels))} channels"
+            kind = {(): "", (3,): " in colour"}.get(tuple(channels), many)
+            used = f"{counted(n_rows, 'image')} of {height} x {width} pixels{kind}"
         parts = [f"{self.title}: {used}"]
         if self.left_out:
             shown = [f"{name or 'unnamed'} ({why})" for name, why in self.left_out.items()]
@@ -159,7 +164,8 @@ def reading(path: Path) -> Iterator[None]:
 
 def reason_of(error: Exception) -> str:
     """The message of an error, to be put into a sentence."""
-    reason = " ".join(str(error).split()).strip("\"'").rstrip(".") or type(error).__name__
+    reason = " ".join(str(getattr(error, "strerror", None) or error).split())
+    reason = reason.strip("\"'").rstrip(".") or type(error).__name__
     if "pickle" in reason:
         return "it is cut off, or holds Python objects, which are not loaded"
     return reason

@@ -15,7 +15,7 @@ from typing import Any
 from robustpca.tools.files.numbers import MISSING, Marks, is_missing, number_of
 from robustpca.tools.files.table import Layout, counted, extra
 
-__all__ = ["Text", "header_of", "open_text", "unique_names"]
+__all__ = ["Text", "header_of", "is_title", "open_text", "skipped_lines", "unique_names"]
 
 # A decimal comma is in most lines of a file whose cells are separated by another mark.
 SEPARATORS = ("\t", ";", "|", ",", " ")
@@ -24,9 +24,12 @@ GUESSED_LINES = 200
 # Names of a first column that no measurement has.
 INDEX_NAMES = re.compile(
     r"((row|sample|subject|patient|object|record)s?[ _.-]*)?"
-    r"(id|ids|index|idx|key|name|names|no|nr|number|label|uuid|guid)\.?|rows?|samples?|unnamed: 0",
+    r"(id|ids|index|idx|key|name|names|no|nr|number|label|uuid|guid)\.?|rows?|samples?|unnamed: 0"
+    r"|.*([ _.-](no|nr|code)\.?|number|nummer|numero|numéro)",
     re.IGNORECASE,
 )
+# Whole numbers with zeros before them, as postal codes have.
+PADDED = r"\s*0\d+\s*"
 
 
 def header_of(first: Sequence[str], others: Sequence[Sequence[str]], decimal: str = ".") -> bool:
@@ -67,6 +70,12 @@ def unique_names(given: Sequence[str]) -> list[str]:
             name, number = f"{base}.{number}", number + 1
         names.append(name)
     return names
+
+
+def is_title(row: Sequence[str], width: int) -> bool:
+    """Whether a line stands above a table of some width: it is empty, or has one cell of text."""
+    filled = [cell for cell in row if cell.strip()]
+    return width > 2 and (not filled or (len(filled) == 1 and number_of(filled[0]) is None))
 
 
 @dataclass(frozen=True)
@@ -110,6 +119,15 @@ class Text:
                 return pandas.read_csv(io.StringIO(self.body), **options)
         except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
             raise ValueError(self._unreadable(str(error))) from error
+
+    def padded(self, frame: Any) -> set[str]:
+        """Names of the columns of whole numbers that have zeros before some of these."""
+        mark = re.escape(self.layout.separator)
+        if not re.search(rf'(?m)(?:^|["{mark}]){PADDED}(?:["{mark}]|$)', self.body):
+            return set()
+        places = [place for place, kind in enumerate(frame.dtypes) if str(kind) == "Int64"]
+        exact = self.frame(places)
+        return {name for name in exact if exact[name].str.fullmatch(PADDED).any()}
 
     def lines(self) -> list[int]:
         """Number of the line of each row, if every row is one line."""
@@ -168,12 +186,13 @@ def open_text(path: Path) -> Text:
     width = _usual(rows)[0]
     # Instruments write a few lines on themselves before the table.
     skipped = 0
-    while len(rows[skipped]) < width - 1 and skipped < len(rows) - 1:
+    while skipped < len(rows) - 1 and (
+        len(rows[skipped]) < width - 1 or is_title(rows[skipped], width)
+    ):
         skipped += 1
     if len(rows) != len(start):  # a cell has several lines, so these cannot be told apart
         skipped = 0
-    if skipped:
-        remarks.append(f"Before the table, {counted(skipped, 'line')} of text skipped.")
+    remarks += skipped_lines(skipped)
     rows = rows[skipped:]
     decimal = _decimal([cell for row in rows for cell in row], separator)
     # R writes no name above the names of the rows.
@@ -190,6 +209,12 @@ def open_text(path: Path) -> Text:
     body = "".join(_stripped("".join(lines[first:]), layout))
     layout = Layout(separator, decimal, has_names, encoding)
     return Text(path, names, body, first + 1, layout, remarks)
+
+
+def skipped_lines(number: int) -> list[str]:
+    """The sentence on lines above a table, if there are any."""
+    lines = counted(number, "line")
+    return [f"Before the table, {lines} of text skipped."] if number else []
 
 
 def _decoded(path: Path) -> tuple[str, str]:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from robustpca.engine.linalg import Array
+from robustpca.tools.files.columns import text_of
 from robustpca.tools.files.images import write_stack
 from robustpca.tools.files.large import write_zarr
-from robustpca.tools.files.numbers import marks_of
+from robustpca.tools.files.numbers import Marks, marks_of
 from robustpca.tools.files.table import Layout, Table, extra, kind_of
 
 __all__ = ["WRITABLE", "check_writable", "with_values", "write_like"]
@@ -98,7 +99,7 @@ def _fits(values: Array, kind: str) -> bool:
 def _frame(table: Table, frame: Any) -> Any:
     """A data frame, from an array too: its columns have the names of the table if they can."""
     if hasattr(frame, "columns"):
-        return frame
+        return _completed(table, _to_the_letter(table, frame))
     X = np.asarray(frame)
     X = X.reshape(len(X), -1)
     names = table.names
@@ -111,12 +112,24 @@ def _array(table: Table, frame: Any) -> Array:
     """An array, from a data frame too: its columns of numbers."""
     if not hasattr(frame, "columns"):
         return np.asarray(frame)
-    numbers = frame.select_dtypes(["number", "bool"])
+    numbers = frame.select_dtypes(["number", "bool"]).reindex(_completed(table, frame).index)
     return np.asarray(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
+def _completed(table: Table, frame: Any) -> Any:
+    """A frame of what is known of the rows, with those among them of which nothing is known."""
+    if table.unused is None or table.frame is None or len(frame) != len(table.X):
+        return frame
+    if not frame.index.equals(table.frame.index):
+        return frame
+    shared = [name for name in frame if name in table.unused]
+    truth = {name: "boolean" for name in frame if frame[name].dtype == bool}
+    pandas = extra("pandas", "Writing tables")
+    return pandas.concat([frame.astype(truth), table.unused[shared]]).sort_index()[list(frame)]
+
+
 def _write_text(table: Table, frame: Any, path: Path) -> None:
-    frame = _to_the_letter(table, _frame(table, frame))
+    frame = _frame(table, frame)
     layout = table.layout
     separator = "\t" if kind_of(path) == ".tsv" else layout.separator
     if separator == "," and layout.decimal == ",":
@@ -137,29 +150,43 @@ def _write_text(table: Table, frame: Any, path: Path) -> None:
 
 
 def _to_the_letter(table: Table, frame: Any) -> Any:
-    """A frame in which every number of the table that is the same as in its text is that text."""
-    if table.text is None or table.frame is None or len(frame) != len(table.X):
+    """A frame in which every number of the table that is the same as in its text is that text.
+
+    In workbooks and the like, numbers with units beside them are text.
+    """
+    if table.frame is None or len(frame) != len(table.X):
         return frame
     if list(frame)[: table.frame.shape[1]] != list(table.frame):  # another table
         return frame
     types = extra("pandas", "Writing tables").api.types
     numeric = [name for name in table.names if types.is_numeric_dtype(frame[name].dtype)]
-    exact = table.text.frame([list(table.frame).index(name) for name in numeric])
+    if table.text is not None:
+        exact = table.text.frame([list(table.frame).index(name) for name in numeric])
+        exact = exact.loc[table.frame.index].fillna("")
+    else:
+        exact = table.frame[[name for name in numeric if str(marks_in(table.frame[name]))]]
     frame = frame.copy()
-    for name in numeric:
+    for name in exact:
         values = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
         given = table.X[:, table.names.index(name)]
         changed = ~((values == given) | (np.isnan(values) & np.isnan(given)))
-        cells = exact[name].fillna("")
+        cells = exact[name].copy()
         if changed.any():
-            marks, mark = marks_of([cell for cell in cells if cell]), table.layout.decimal
-            whole = not any(mark in cell for cell in cells)
+            marks, mark = marks_in(cells), table.layout.decimal
+            whole = not any(mark in cell for cell in text_of(cells))
             cells[changed] = [
                 "" if np.isnan(v) else marks.put_on(_text(v, whole).replace(".", mark))
                 for v in values[changed]
             ]
         frame[name] = cells
     return frame
+
+
+def marks_in(column: Any) -> Marks:
+    """What stands beside the numbers of a column, if these are text."""
+    types = extra("pandas", "Writing tables").api.types
+    is_text = types.is_object_dtype(column) or types.is_string_dtype(column)
+    return marks_of([cell for cell in text_of(column) if cell] if is_text else [])
 
 
 def _text(value: float, whole: bool) -> str:

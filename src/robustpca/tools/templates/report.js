@@ -40,10 +40,11 @@ function scaled(values, cutoff, from, to) {
 
 function drawMap(place, map) {
   const width = Math.max(Math.min(place.clientWidth, 1040), 320), height = Math.min(560, width * .75 + 60);
-  const left = 58, right = width - 14, top = 26, bottom = height - 46;
+  const right = width - 14, top = 26, bottom = height - 46;
   const svg = node("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Score distance against orthogonal distance" });
-  const x = scaled(map.points.map((p) => p[1]), map.score_cutoff ?? 1, left, right);
   const y = scaled(map.points.map((p) => p[2]), map.orthogonal_cutoff ?? 1, bottom, top);
+  const left = 30 + 7 * Math.max(4, ...y.ticks.map((tick) => short(tick).length));
+  const x = scaled(map.points.map((p) => p[1]), map.score_cutoff ?? 1, left, right);
   node("line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom }, svg);
   node("line", { class: "axis", x1: left, x2: left, y1: bottom, y2: top }, svg);
   for (const tick of x.ticks) node("text", { x: x.at(tick), y: bottom + 17, "text-anchor": "middle", class: "dim" }, svg, short(tick));
@@ -164,7 +165,9 @@ function drawBars(place, bars) {
   const groups = Object.entries(bars.groups), line = 15 * groups.length + 8;
   const width = Math.max(Math.min(place.clientWidth, 520), 280), names = Math.min(170, width * .36);
   const values = groups.flatMap(([, group]) => group.filter((value) => value !== null));
-  const low = Math.min(0, ...values), high = Math.max(0, ...values, low + 1e-12), room = 58;
+  const low = Math.min(0, ...values), most = Math.max(0, ...values, low + 1e-12), room = 58;
+  // Bars that would leave nothing to be seen of the other group are cut.
+  const other = Math.max(...groups.at(-1)[1], 0), high = most > 20 * other && other > 0 ? 4 * other : most;
   const at = (value) => names + (low < 0 ? room : 0) + (width - names - room - (low < 0 ? room : 0)) * (value - low) / (high - low);
   const height = line * bars.names.length + 28;
   const svg = node("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
@@ -182,10 +185,11 @@ function drawBars(place, bars) {
     groups.forEach(([group, found], g) => {
       const value = found[i];
       if (value === null) return;
-      const x0 = Math.min(at(0), at(value)), w = Math.abs(at(value) - at(0));
+      const end = at(Math.min(value, high)), x0 = Math.min(at(0), end), w = Math.abs(end - at(0));
       const bar = node("rect", { x: x0, y: top + 15 * g, width: Math.max(w, 1), height: 12, class: ["first", "second"][g] }, svg);
       node("title", {}, bar, `${name}, ${group}: ${short(value)}`);
-      node("text", { x: at(value) + (value < 0 ? -4 : 4), y: top + 15 * g + 10, "text-anchor": value < 0 ? "end" : "start", class: "dim" }, svg, short(value));
+      if (value > high) node("path", { d: `M${end - 14} ${top + 15 * g + 13}l5 -14m3 0l-5 14`, class: "torn" }, svg);
+      node("text", { x: end + (value < 0 ? -4 : 4), y: top + 15 * g + 10, "text-anchor": value < 0 ? "end" : "start", class: "dim" }, svg, short(value));
     });
   });
   place.replaceChildren(svg);

@@ -24,6 +24,8 @@ __all__ = ["contact_sheet", "render_page"]
 WIDTH, GAP = 200, 4
 # Points of the timeline, at most.
 MOST_POINTS = 1000
+# Lines of a picture that is stretched.
+THIN = 'vector-effect="non-scaling-stroke"'
 RED = np.array([230, 40, 60], np.float32)
 
 
@@ -99,35 +101,31 @@ def render_page(found: "VideoSeparated", sheet: Array, command: str = "") -> str
 
 def timeline(shares: Sequence[float], events: Sequence[tuple[int, str]], rate: float) -> str:
     """Share of the pixels that move over time, as an SVG; of many frames the largest counts."""
-    width, height, left, bottom = 900, 170, 46, 24
     values = np.asarray(shares)
     bins = np.array_split(values, min(len(values), MOST_POINTS))
     most = max(float(values.max()), 1e-6)
-    x = left + (width - left) * (np.arange(len(bins)) + 0.5) / len(bins)
-    y = 8 + (height - bottom - 8) * (1 - np.array([part.max() for part in bins]) / most)
-    base = height - bottom
-    line = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+    x = 100 * (np.arange(len(bins)) + 0.5) / len(bins)
+    y = 100 * (1 - np.array([part.max() for part in bins]) / most)
+    line = " ".join(f"{a:.2f},{b:.2f}" for a, b in zip(x, y, strict=True))
     marks = []
     for number, event in events[:MOST_POINTS]:
-        at = left + (width - left) * (number + 0.5) / len(values)
+        at = 100 * (number + 0.5) / len(values)
         colour = "#c0392b" if event == CUT else "#d99a00"
         marks.append(
-            f'<line x1="{at:.1f}" x2="{at:.1f}" y1="8" y2="{base}" stroke="{colour}">'
+            f'<line x1="{at:.2f}" x2="{at:.2f}" y1="0" y2="100" stroke="{colour}" {THIN}>'
             f"<title>{event}, frame {number + 1}</title></line>"
         )
-    seconds = len(values) / rate
+    # The picture is stretched to the width of the page, and the words beside it are not.
     return (
-        f'<svg viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="Share of the pixels that move, over time" style="width:100%">'
-        f'<polygon points="{left},{base} {line} {width},{base}" fill="#3b6ea5" '
-        f'fill-opacity="0.25"/><polyline points="{line}" fill="none" stroke="#3b6ea5"/>'
-        + "".join(marks)
-        + f'<text x="{left - 6}" y="16" text-anchor="end" font-size="12">{100 * most:.2g} %</text>'
-        f'<text x="{left - 6}" y="{base}" text-anchor="end" font-size="12">0</text>'
-        f'<text x="{left}" y="{height - 6}" font-size="12">0 s</text>'
-        f'<text x="{width}" y="{height - 6}" text-anchor="end" font-size="12">'
-        f"{seconds:.1f} s</text>"
-        "</svg>"
+        f'<p class="soft">{100 * most:.2g} %</p>'
+        '<svg viewBox="0 0 100 100" preserveAspectRatio="none" role="img" '
+        'aria-label="Share of the pixels that move, over time" '
+        'style="display:block;width:100%;height:9rem;border-bottom:1px solid var(--line)">'
+        f'<polygon points="{x[0]:.2f},100 {line} {x[-1]:.2f},100" fill="#3b6ea5" '
+        f'fill-opacity="0.25"/><polyline points="{line}" fill="none" stroke="#3b6ea5" {THIN}/>'
+        f"{''.join(marks)}</svg>"
+        '<p class="soft" style="display:flex;justify-content:space-between;max-width:none">'
+        f"<span>0 s</span><span>{len(values) / rate:.1f} s</span></p>"
     )
 
 

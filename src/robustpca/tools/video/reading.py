@@ -13,15 +13,14 @@ import numpy as np
 
 from robustpca.engine.linalg import Array
 from robustpca.tools.files.images import IMAGES
-from robustpca.tools.files.table import extra, reading, reason_of
+from robustpca.tools.files.table import counted, extra, reading, reason_of
 
 __all__ = ["Frames", "open_frames"]
 
-# What PyAV can read as well is tried with it whatever its name.
-FILMS = frozenset(
-    {".mp4", ".avi", ".mkv", ".mov", ".webm", ".m4v", ".mpg", ".mpeg", ".wmv", ".flv", ".ts"}
-)
 RATE = Fraction(25)
+# If the length and the number of frames of a film give a rate that differs by such a share from
+# what the film says, the rate is that of a part of it.
+UNEVEN = 0.1
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Frames:
     def summary(self) -> str:
         """What was opened, in a sentence, and what was remarked."""
         height, width, *channels = self.shape
-        number = "frames" if self.n_frames is None else f"{self.n_frames} frames"
+        number = "frames" if self.n_frames is None else counted(self.n_frames, "frame")
         colour = "in colour" if channels else "grey"
         rate = f"{float(self.rate):g} per second"
         first = f"{self.name}: {number} of {width} x {height} pixels, {colour}, {rate}."
@@ -286,9 +285,16 @@ def _open_film(place: Any, path: Path | None) -> Frames:
     container = opened()
     stream = container.streams.video[0]
     remarks = ["The sound is left out."] if container.streams.audio else []
-    rate = Fraction(stream.average_rate or stream.guessed_rate or RATE)
+    rate = Fraction(stream.guessed_rate or stream.average_rate or RATE)
     seconds = (container.duration or 0) / av.time_base
-    n_frames = stream.frames or round(seconds * rate) or None
+    n_frames = stream.frames or None
+    if n_frames is None and path is not None:  # the header need not say it; a pipe is read once
+        with opened() as counted_through:
+            packets = counted_through.demux(counted_through.streams.video[0])
+            n_frames = sum(packet.size > 0 for packet in packets)
+    if n_frames and seconds and abs(n_frames / (seconds * rate) - 1) > UNEVEN:
+        rate = Fraction(n_frames / seconds).limit_denominator(1001)
+        remarks.append("They come at uneven times, and are written at even ones.")
     is_grey = str(stream.codec_context.pix_fmt).startswith("gray")
     if path is not None and not is_grey:
         with opened() as looked_at:

@@ -1,0 +1,78 @@
+"""Rows of the training data, known again by their values.
+
+What a fit makes of a row may depend on more than the row: on where a loop ended, or on the edges of
+a graph. So a row that was there gets what the fit made of it, and others solve their own problem.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robustpca.engine.blocks import slices
+from robustpca.engine.linalg import Array
+from robustpca.engine.scratch import each
+from robustpca.engine.svt import tile_rows
+from robustpca.engine.threads import compiled
+
+# Numbers of Steele, Lea, Flood, Fast splittable pseudorandom number generators, 2014: each entry
+# becomes 64 bits, of which every one depends on all bits of the entry and on its column.
+STRIDE = np.uint64(0x9E3779B97F4A7C15)
+FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
+MISSING, ZERO = np.uint64(0x7FF8000000000000), np.uint64(0)
+
+
+@dataclass(frozen=True)
+class KnownRows:
+    """Keys of some rows, by which a row that is equal to one of them is found.
+
+    A key is a hash of 64 bits: one of a billion new rows has that of one of a million others with a
+    chance of 5e-5.
+
+    Attributes
+    ----------
+    keys : ndarray of shape (n_samples,), dtype uint64
+        Keys of the rows, ascending.
+    places : ndarray of shape (n_samples,)
+        The rows that have them; of equal rows the first one comes first.
+    """
+
+    keys: Array
+    places: Array
+
+    @classmethod
+    def of(cls, X: Array) -> "KnownRows":
+        """The rows of ``X``."""
+        keys = row_keys(X)
+        places = np.argsort(keys, kind="stable")
+        return cls(keys[places], places)
+
+    def find(self, X: Array) -> Array:
+        """For each row of ``X`` the first one that is equal to it, or -1."""
+        keys = row_keys(X)
+        near = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[near] == keys, self.places[near], -1)
+
+
+def row_keys(X: Array) -> Array:
+    """Keys of rows: equal for equal values, missing ones included, in whatever precision."""
+    keys = np.empty(len(X), np.uint64)
+    salts = np.arange(1, X.shape[1] + 1, dtype=np.uint64) * STRIDE
+    for place in each(slices(len(X), tile_rows(X.shape[1])), X):
+        values = np.ascontiguousarray(X[place], np.float64)
+        compiled(hash_rows)(values, values.view(np.uint64), salts, keys[place])
+    return keys
+
+
+def hash_rows(X: Array, bits: Array, salts: Array, keys: Array) -> None:
+    """Kernel: hashes of rows, given as numbers and as ``bits``."""
+    for i in range(len(X)):
+        key = ZERO
+        for j in range(X.shape[1]):
+            # Zero has two signs, and NaN has many forms.
+            word = bits[i, j] if X[i, j] != 0.0 else ZERO
+            word = (word if X[i, j] == X[i, j] else MISSING) + salts[j]
+            word = (word ^ (word >> SHIFTS[0])) * FIRST
+            word = (word ^ (word >> SHIFTS[1])) * SECOND
+            key += word ^ (word >> SHIFTS[2])
+        keys[i] = key
