@@ -51,7 +51,7 @@ METHODS: dict[str, tuple[dict[str, Any], int]] = {
     "EPCA": ({"n_components": RANK}, 10_000_000),
     "PCAAN": ({"n_components": RANK}, 10_000_000),
     "AngularEmbedding": ({"n_components": RANK}, 10_000_000),
-    "RPCA": ({}, 1_000_000),
+    "RPCA": ({}, 10_000_000),
     "FRPCAG": ({"sample_smoothness": 1.0, "feature_smoothness": 1.0}, 1_000_000),
 }
 

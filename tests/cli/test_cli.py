@@ -79,7 +79,12 @@ def test_needs_and_options_of_a_method(call):
     assert "cells may be missing" in out
     assert "flag_rate=0.001" in out
     assert "images, one per row" in call(show_method, "GLRAM")[1]
-    assert "disk space of 8 times its size in TMPDIR" in call(show_method, "FRPCAG")[1]
+    needs = call(show_method, "FRPCAG")[1]
+    assert "no more memory than a graph of the rows" in needs
+    assert "disk space of 8 times its size in TMPDIR" in needs
+    needs = call(show_method, "RPCA")[1]
+    assert "some numbers for each row and component" in needs
+    assert "disk space of 10 times its size in TMPDIR" in needs
     code, out, err = call(show_method, "RPCAA")
     assert (code, out, err) == (2, "", "No method is called 'RPCAA'. Did you mean RPCA?\n")
 

@@ -17,6 +17,9 @@ from robustpca.engine.scratch import (
     in_groups,
     is_scratch,
     let_go,
+    of_rows,
+    placed,
+    taken,
 )
 
 
@@ -99,6 +102,39 @@ def test_rows_in_another_order_and_columns_as_rows(rng, monkeypatch):
     assert is_scratch(gathered(A, order))
     assert is_scratch(turned)
     assert contiguous(A, np.float64) is A
+
+
+def test_functions_of_rows_and_other_types_stay_where_the_array_is(rng, monkeypatch):
+    monkeypatch.setattr(scratch, "GROUP_BYTES", 1 << 12)
+    X = rng.normal(size=(900, 9))
+    for A in (X, in_file(X)):
+        doubled, rounded = of_rows(lambda rows: 2 * rows, A), contiguous(A, np.float32)
+        np.testing.assert_array_equal(doubled, 2 * X)
+        np.testing.assert_array_equal(rounded, X.astype(np.float32))
+        assert rounded.dtype == np.float32
+        assert is_scratch(doubled) == is_scratch(rounded) == is_scratch(A)
+        np.testing.assert_array_equal(A, X)
+
+
+@pytest.mark.parametrize("chosen", [slice(None, None, 7), slice(3, 90), slice(5, 5)], ids=str)
+def test_some_rows_are_taken_into_memory(chosen, rng, monkeypatch):
+    monkeypatch.setattr(scratch, "GATHERED_ROWS", 16)
+    X = rng.normal(size=(130, 9))
+    for A in (X, in_file(X)):
+        some = taken(A, chosen)
+        np.testing.assert_array_equal(some, X[chosen])
+        assert some.flags.c_contiguous
+        assert not is_scratch(some)
+
+
+def test_arrays_are_placed_beside_others_with_their_layout(rng):
+    A, inside, outside = rng.normal(size=(30, 4)), np.zeros(3), empty_scratch((3,), float)
+    for given in (A, A.T):
+        assert placed(given, inside) is given
+        found = placed(given, outside)
+        assert is_scratch(found)
+        assert found.flags.c_contiguous == given.flags.c_contiguous
+        np.testing.assert_array_equal(found, given)
 
 
 @pytest.mark.parametrize("method", ["exact", "projected", "approximate"])

@@ -17,6 +17,7 @@ from robustpca import (
     EPCA,
     GNMF,
     RPCA,
+    RPCAG,
     AngularTrimmer,
     GrassmannAverage,
     LaplacianEigenmaps,
@@ -296,7 +297,7 @@ def test_methods_that_need_all_rows_say_so_before_they_read_any(source, tmp_path
         file = h5py.File(tmp_path / "X.h5", "w")
         rows = file.create_dataset("X", shape=shape, dtype=float, chunks=(1000, 100))
     words = rf"needs all rows at once: X of shape \({shape[0]}, 100\) takes 8.* are free\. Use"
-    for model in (RPCA(), GrassmannAverage(2), LaplacianEigenmaps(2), GNMF(2)):
+    for model in (RPCAG(), GrassmannAverage(2), LaplacianEigenmaps(2), GNMF(2)):
         name = type(model).__name__
         with pytest.raises(MemoryError, match=f"^{name} {words}"):
             model.fit(rows)
@@ -305,6 +306,16 @@ def test_methods_that_need_all_rows_say_so_before_they_read_any(source, tmp_path
 def test_what_is_far_too_large_is_refused_without_cutting_it_into_blocks(monkeypatch):
     monkeypatch.setattr(dask_rows.DaskRows, "_in_blocks", lambda rows: pytest.fail("cut"))
     with pytest.raises(MemoryError, match="takes 8e\\+03 TB"):
+        RPCAG().fit(da.zeros((10**12, 1000), chunks=(10**9, -1)))
+
+
+def test_what_no_disk_holds_is_refused_before_it_is_read(monkeypatch):
+    def read(rows, start, stop):
+        assert stop - start < 100  # a few rows tell what numbers these are
+        return np.zeros((stop - start, 1000))
+
+    monkeypatch.setattr(engine.DaskRows, "read", read)
+    with pytest.raises(OSError, match=r"No room for 8000000\.00 GB of scratch space.*TMPDIR"):
         RPCA().fit(da.zeros((10**12, 1000), chunks=(10**9, -1)))
 
 

@@ -1,10 +1,10 @@
 """FRPCAG on rows in files: the bits of a fit in memory, without an array of their size."""
 
 import tracemalloc
-import weakref
 
 import numpy as np
 import pytest
+from stored import ScratchSpace, dense, saved, use_small_pieces
 from threadpoolctl import threadpool_limits
 
 from robustpca import FRPCAG
@@ -51,24 +51,7 @@ def clouds(n, d, dtype=np.float64, missing=0.0):
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
-    """Many blocks and groups, so that what is between them is seen."""
-    monkeypatch.setattr(rows, "BLOCK_BYTES", 1 << 15)
-    monkeypatch.setattr(scratch, "GROUP_BYTES", 1 << 15)
-    monkeypatch.setattr(scratch, "GATHERED_ROWS", 64)
-
-
-def dense(A):
-    return A.toarray() if hasattr(A, "toarray") else A
-
-
-def saved(X, kind, folder):
-    """The array in a file of some kind."""
-    if kind == "memmap":
-        np.save(folder / "X.npy", X)
-        return np.load(folder / "X.npy", mmap_mode="r")
-    if kind == "hdf5":
-        return pytest.importorskip("h5py").File(folder / "X.h5", "w").create_dataset("X", data=X)
-    return pytest.importorskip("zarr").create_array(folder / "X.zarr", data=X)
+    use_small_pieces(monkeypatch)
 
 
 def same(stored, model):
@@ -157,21 +140,7 @@ def test_a_fit_to_a_file_holds_no_array_of_the_size_of_the_data(tmp_path, monkey
 
 @pytest.mark.parametrize("case", ["auto", "numbers"])
 def test_no_more_than_the_stated_number_of_arrays_is_on_disk(case, tmp_path, monkeypatch):
-    live = most = 0
-
-    class Counted(scratch._Pages):
-        def __init__(self, *_):
-            nonlocal live, most
-            live += len(self)
-            most = max(most, live)
-            weakref.finalize(self, gone, len(self))
-
-    def gone(size):
-        nonlocal live
-        live -= size
-
-    monkeypatch.setattr(scratch, "_Pages", Counted)
-    X = clouds(300, 20)
+    space, X = ScratchSpace(monkeypatch), clouds(300, 20)
     FRPCAG(**CASES[case]).fit(saved(X, "memmap", tmp_path))
-    assert 0.75 * FRPCAG._scratch_arrays * X.nbytes <= most
-    assert most <= FRPCAG._scratch_arrays * X.nbytes
+    assert 0.75 * FRPCAG._scratch_arrays * X.nbytes <= space.most
+    assert space.most <= FRPCAG._scratch_arrays * X.nbytes

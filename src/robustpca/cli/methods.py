@@ -150,13 +150,12 @@ def _needs(kind: Any) -> list[str]:
         else "numbers in all cells: `robustpca entries` fills in those that are missing"
     )
     lines.append(
-        "no more memory than a block of rows: files may be larger than it"
+        f"no more memory than {kind._holds}: files may be larger than it"
         if getattr(kind, "_by_blocks", False)
         else "memory for the whole table"
     )
     n_scratch = getattr(kind, "_scratch_arrays", 0)
     if n_scratch:
-        lines[-1] = "no more memory than a graph of the rows: files may be larger than it"
         lines.append(f"for a file, disk space of {n_scratch} times its size in TMPDIR")
     return lines
 

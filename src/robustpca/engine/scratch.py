@@ -13,12 +13,12 @@ import mmap
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
-from robustpca.engine.blocks import even_slices, slices
+from robustpca.engine.blocks import cached_rows, even_slices, slices
 from robustpca.engine.linalg import Array
 
 T = TypeVar("T")
@@ -67,6 +67,18 @@ def empty_beside(A: Array, shape: tuple[int, ...] | None = None, dtype: Any = No
     return make(A.shape if shape is None else shape, A.dtype if dtype is None else dtype)
 
 
+def placed(A: Array, beside: Array) -> Array:
+    """``A`` with its layout, where another array is: itself if that one is in memory."""
+    if not is_scratch(beside):
+        return A
+    if not A.flags.c_contiguous:
+        return placed(A.T, beside).T
+    out = empty_beside(beside, A.shape, A.dtype)
+    out[...] = A
+    let_go(out)
+    return out
+
+
 def is_scratch(A: Array) -> bool:
     """Whether an array or view is in a scratch file."""
     return _pages(A) is not None
@@ -103,15 +115,37 @@ def each(jobs: Sequence[T], *arrays: Array) -> Iterator[T]:
         yield from group
 
 
+def of_rows(function: Callable[[Array], Array], A: Array, dtype: Any = None) -> Array:
+    """What a function gives for the rows of ``A``, in an array of its shape and where it is."""
+    out = empty_beside(A, dtype=dtype)
+    row_bytes = A[:1].nbytes
+    for place in each(slices(len(A), cached_rows(row_bytes)), A, out):
+        out[place] = function(A[place])
+    return out
+
+
 def contiguous(A: Array, dtype: Any) -> Array:
     """A matrix in C order and of some type, where it is; itself if it is so already."""
-    if not is_scratch(A) or (A.flags.c_contiguous and A.dtype == dtype):
+    if not is_scratch(A):
         return np.ascontiguousarray(A, dtype)
+    if A.flags.c_contiguous:
+        return A if A.dtype == dtype else of_rows(lambda rows: rows, A, dtype)
     out = empty_beside(A, dtype=dtype)
     for place in slices(A.shape[1], TURNED_COLUMNS):
         out[:, place] = A[:, place]
         let_go(A, out)
     return out
+
+
+def taken(A: Array, chosen: slice) -> Array:
+    """Some rows of ``A``, in memory and in C order."""
+    if not is_scratch(A):
+        return np.ascontiguousarray(A[chosen])
+    rows, parts = range(len(A))[chosen], [A[:0].copy()]
+    for place in slices(len(rows), GATHERED_ROWS):
+        parts.append(A[rows[place]])
+        let_go(A)
+    return np.concatenate(parts)
 
 
 def gathered(A: Array, order: Array) -> Array:

@@ -18,11 +18,14 @@ from scipy import linalg
 
 from robustpca.engine.blocks import even_slices, slices
 from robustpca.engine.linalg import Array
+from robustpca.engine.scratch import contiguous, each, of_rows
 from robustpca.engine.threads import ThreadPool
 
 # Rows of a tile: high enough for BLAS, low enough for the second-level cache. More if the tile has
 # fewer than so many entries.
 TILE_ROWS, TILE_ENTRIES = 128, 32_768
+# Rows of a product that is one call of BLAS, where it need not find them in the cache again.
+PRODUCT_ROWS = 4096
 # Rows are dealt to this many lanes, whatever the number of threads: sums come out the same.
 N_LANES = 4
 # Share of the short side above which its Gram matrix is the cheaper way, and below which the
@@ -74,12 +77,16 @@ class LowRank:
         """Frobenius norm of the difference, from the factors alone."""
         # Within the row space of this matrix, and at right angles to it: in both, differences
         # are formed before anything is squared, so a small one loses no digits.
-        mine, others = self.astype(np.float64), other.astype(np.float64)
-        turn = others.right @ mine.right.T
-        inside = mine.left - others.left @ turn
-        outside = others.right - turn @ mine.right
-        squares = (others.left.T @ others.left) * (outside @ outside.T)
-        return float(np.sqrt(np.sum(inside**2) + max(float(squares.sum()), 0.0)))
+        mine, others = self.right.astype(np.float64), other.right.astype(np.float64)
+        turn = others @ mine.T
+        outside, inside = others - turn @ mine, 0.0
+        gram = np.zeros((other.rank, other.rank))
+        for place in slices(len(self.left), PRODUCT_ROWS):
+            left = other.left[place].astype(np.float64)
+            gram += left.T @ left
+            inside += float(np.sum((self.left[place] - left @ turn) ** 2))
+        squares = gram * (outside @ outside.T)
+        return float(np.sqrt(inside + max(float(squares.sum()), 0.0)))
 
 
 def tile_rows(n_features: int) -> int:
@@ -91,6 +98,20 @@ def lanes(shape: tuple[int, ...]) -> list[list[slice]]:
     """The tiles of each lane of a matrix of this shape."""
     n_rows, size = shape[0], tile_rows(shape[1])
     return [slices(lane.stop, size, lane.start) for lane in even_slices(n_rows, N_LANES)]
+
+
+def products(
+    A: Array, work: Callable[[slice], Array], pool: ThreadPool, *, add: bool = False
+) -> Array:
+    """Products of the rows of a matrix, a part of each lane at a time: joined, or added up."""
+
+    def lane_work(lane: slice) -> Array:
+        places = slices(lane.stop, PRODUCT_ROWS, lane.start)
+        parts = (work(place) for place in each(places, A))
+        return np.asarray(sum(parts)) if add else np.concatenate(list(parts))
+
+    found = pool.map(lane_work, even_slices(len(A), N_LANES))
+    return np.sum(found, axis=0) if add else np.concatenate(found)
 
 
 def row_tiles(shape: tuple[int, ...]) -> list[slice]:
@@ -136,7 +157,7 @@ class SingularThreshold:
         self.start_pass(A.dtype)
 
         def work(lane: int) -> None:
-            for place in self.lanes[lane]:
+            for place in each(self.lanes[lane], A):
                 self.multiply_tile(lane, place, A[place])
 
         self.pool.map(work, range(len(self.lanes)))
@@ -236,17 +257,18 @@ class SingularThreshold:
         return np.vstack([known, linalg.qr(more.T, mode="economic", check_finite=False)[0].T])
 
     def _by_short_side(self, A: Array, threshold: float) -> LowRank:
-        tall, parts = A.shape[0] >= A.shape[1], even_slices(max(A.shape), N_LANES)
+        tall = A.shape[0] >= A.shape[1]
         values, vectors = self._decomposed(A, threshold)
         rank = int(np.count_nonzero(values > threshold))
         near = vectors[:, :rank].astype(A.dtype)
         lowered = values[:rank] - threshold
         if tall:
             shares = (lowered / values[:rank]).astype(A.dtype)
-            left = np.concatenate(self.pool.map(lambda p: A[p] @ near * shares, parts))
+            left = products(A, lambda place: A[place] @ near * shares, self.pool)
             low_rank = LowRank(left, np.ascontiguousarray(near.T), lowered)
         else:
             scaled = (near / values[:rank].astype(A.dtype)).T
+            parts = even_slices(A.shape[1], N_LANES)
             far = np.concatenate(self.pool.map(lambda p: scaled @ A[:, p], parts), axis=1)
             low_rank = LowRank(near * lowered.astype(A.dtype), far, lowered)
         steady = not self.careful or _has_gap(values, rank, threshold)
@@ -261,13 +283,27 @@ class SingularThreshold:
     def _decomposed(self, A: Array, threshold: float) -> tuple[Array, Array]:
         """All singular values, largest first, and their vectors (columns) on the short side."""
         if self.careful:
-            A = A.astype(np.float64, copy=False)
-            if threshold < SQUARES_UNTIL * np.linalg.norm(A):
-                left, values, right = linalg.svd(A, full_matrices=False, check_finite=False)
-                return values, left if A.shape[0] < A.shape[1] else right.T
+            A = contiguous(A, np.float64)
+            square = products(
+                A, lambda place: np.asarray(np.vdot(A[place], A[place])), self.pool, add=True
+            )
+            if threshold < SQUARES_UNTIL * np.sqrt(square):
+                # The triangle of the QR factorisation has the singular values of a tall matrix.
+                short = _triangle(A).T if A.shape[0] >= A.shape[1] else A
+                near, values, _ = linalg.svd(short, full_matrices=False, check_finite=False)
+                return values, near
         gram = _short_gram(A, self.pool)
         squares, vectors = linalg.eigh(gram, driver="evd", overwrite_a=True, check_finite=False)
         return np.sqrt(np.maximum(squares[::-1], 0.0)), vectors[:, ::-1]
+
+
+def _triangle(A: Array) -> Array:
+    """Triangular matrix of the QR factorisation, from one part of the rows after the other."""
+    found = np.zeros((0, A.shape[1]), A.dtype)
+    for place in each(slices(len(A), PRODUCT_ROWS), A):
+        parts = np.vstack([found, A[place]])
+        found = linalg.qr(parts, mode="r", check_finite=False)[0][: A.shape[1]]
+    return found
 
 
 def _has_gap(values: Array, rank: int, threshold: float) -> bool:
@@ -281,9 +317,9 @@ def spectral_norm(A: Array, pool: ThreadPool, n_steps: int = 12, seed: int = 0) 
 
     Each step lowers the error; twelve give three digits or more on all but contrived spectra.
     """
-    if not np.isfinite(A.sum()):
-        A = np.nan_to_num(A, nan=0.0)
-    places = lanes(A.shape)
+    places, whole = lanes(A.shape), row_tiles(A.shape)
+    if not np.isfinite(sum(float(A[place].sum()) for place in each(whole, A))):
+        A = of_rows(lambda rows: np.nan_to_num(rows, nan=0.0), A)
     v = np.asarray(np.random.default_rng(seed).normal(size=A.shape[1]))
     basis, longest = np.zeros((0, A.shape[1])), 0.0
     for _ in range(min(n_steps, *A.shape)):
@@ -296,8 +332,7 @@ def spectral_norm(A: Array, pool: ThreadPool, n_steps: int = 12, seed: int = 0) 
         basis = np.vstack([basis, v / length])
         v = np.asarray(np.sum(pool.map(_gram_times(A, basis[-1]), places), axis=0, dtype=float))
     directions = basis.T.astype(A.dtype)
-    wholes = [slice(tiles[0].start, tiles[-1].stop) for tiles in places]
-    images = np.concatenate(pool.map(lambda whole: A[whole] @ directions, wholes))
+    images = products(A, lambda place: A[place] @ directions, pool)
     return float(linalg.svdvals(images, check_finite=False)[0])
 
 
@@ -305,10 +340,10 @@ def restricted_norm(A: Array, directions: Array, pool: ThreadPool) -> float:
     """Largest singular value near a span of directions, by a step of subspace iteration."""
     if len(directions) == 0:
         return 0.0
-    wholes = [slice(tiles[0].start, tiles[-1].stop) for tiles in lanes(A.shape) if tiles]
-    images = np.concatenate(pool.map(lambda whole: A[whole] @ directions.T, wholes))
+    # In the order of LAPACK, which works in place then.
+    images = np.asfortranarray(products(A, lambda place: A[place] @ directions.T, pool))
     basis = linalg.qr(images, mode="economic", overwrite_a=True, check_finite=False)[0]
-    back = np.sum(pool.map(lambda whole: basis[whole].T @ A[whole], wholes), axis=0)
+    back = products(A, lambda place: basis[place].T @ A[place], pool, add=True)
     gram = np.asarray(back @ back.T, dtype=np.float64)
     last = len(gram) - 1
     largest = linalg.eigvalsh(gram, subset_by_index=(last, last), check_finite=False)
@@ -326,17 +361,19 @@ def short_side_norm(A: Array, pool: ThreadPool) -> float:
 
 def _short_gram(A: Array, pool: ThreadPool) -> Array:
     """Inner products of the rows or columns, whichever are fewer, in double precision."""
-    tall = A.shape[0] >= A.shape[1]
-
-    def work(place: slice) -> Array:
-        part = A[place].T if tall else A[:, place]
-        # OpenBLAS fills its registers with what lies beside a small block and does not use what
-        # comes of it, but NumPy reports it (numpy/numpy#24067).
-        with np.errstate(invalid="ignore"):
-            return np.asarray(part @ part.T)
-
-    grams = pool.map(work, even_slices(max(A.shape), N_LANES))
+    if A.shape[0] >= A.shape[1]:
+        found = products(A, lambda place: _gram(A[place].T), pool, add=True)
+        return np.asarray(found, dtype=np.float64)
+    grams = pool.map(lambda place: _gram(A[:, place]), even_slices(A.shape[1], N_LANES))
     return np.asarray(sum(grams), dtype=np.float64)
+
+
+def _gram(part: Array) -> Array:
+    """Inner products of rows."""
+    # OpenBLAS fills its registers with what lies beside a small block and does not use what
+    # comes of it, but NumPy reports it (numpy/numpy#24067).
+    with np.errstate(invalid="ignore"):
+        return np.asarray(part @ part.T)
 
 
 def _gram_times(A: Array, direction: Array) -> Callable[[list[slice]], Array]:
@@ -344,6 +381,7 @@ def _gram_times(A: Array, direction: Array) -> Callable[[list[slice]], Array]:
 
     def work(tiles: list[slice]) -> Array:
         # The second product finds the tile in the cache.
-        return np.sum([(A[place] @ direction) @ A[place] for place in tiles], axis=0, dtype=float)
+        places = each(tiles, A)
+        return np.sum([(A[place] @ direction) @ A[place] for place in places], axis=0, dtype=float)
 
     return work

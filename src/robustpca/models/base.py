@@ -233,6 +233,8 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
     _min_samples = 2
     # Whether a fit reads row blocks one after the other, and never holds all rows at once.
     _by_blocks: ClassVar[bool] = True
+    # What a fit that does so holds in memory beside a few blocks.
+    _holds: ClassVar[str] = "a block of rows"
     # Arrays of the size of the data that a fit to rows in a file stores on disk at the same time.
     _scratch_arrays: ClassVar[int] = 0
 

@@ -10,41 +10,48 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from robustpca.engine.entries import compact, n_nonzero
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback
 from robustpca.engine.rows import Rows
+from robustpca.engine.scratch import each, placed, taken
 from robustpca.engine.svt import LowRank, row_tiles
 from robustpca.models.base import Fit, reporter, unconverged
+from robustpca.models.lowrank_advice import pursuit_advice, units_advice
 from robustpca.models.lowrank_base import (
     GRAPH_CONSTRAINTS,
     SMOOTHNESS_CONSTRAINT,
     LowRankModel,
     NuclearDecomposition,
     RefittedDecomposition,
+    checked_entries,
     observed,
+    significant_errors,
+)
+from robustpca.models.lowrank_factors import (
     observed_scale,
     principal_axes,
     rescaled,
     scaled_columns,
     significant,
-    significant_errors,
 )
 from robustpca.models.params import Interval, StrOptions
 from robustpca.parts.entry_losses import EntryLoss
 from robustpca.parts.graphs import adjacency_of, laplacian
-from robustpca.parts.units import Units, column_units, unit_differences
+from robustpca.parts.units import Units, column_units
 from robustpca.solvers.altproj import alternating_projections
 from robustpca.solvers.known_rows import KnownRows
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph
 from robustpca.solvers.noise import pursuit_loss
-from robustpca.solvers.penalties import Balanced, Growing, HandOver
+from robustpca.solvers.penalties import Balanced, Growing, HandOver, count_observed
 from robustpca.solvers.refit import ResidualFlags, refit
 from robustpca.solvers.sampled import Check, sampled_pursuit
 from robustpca.solvers.smoothness import pursuit_smoothness
 from robustpca.solvers.split_matrix import GraphSmoothness
-from robustpca.solvers.splitting import FAR, Split, compact, split
+from robustpca.solvers.splitting import FAR, Split, split
 
 __all__ = ["RPCA", "RPCAG"]
 
@@ -76,6 +83,13 @@ class RPCA(LowRankModel):
     of a row x minimises :math:`\lambda \lVert x - l \rVert_1 + \tfrac12 l^\top V \Sigma^{-1}
     V^\top l`. That is what the nuclear norm amounts to for one row among those of the training
     data, where it has reached its optimum. A row of the training data gets its parts of the fit.
+
+    Rows in a file, or of a Dask array, may be more than memory holds: the fit is then the same, to
+    the last bit, with all arrays of the size of the data in scratch files in the folder for
+    temporary files (``TMPDIR``), up to ten at a time. In memory are some numbers for each row
+    and direction, the sparse entries, and matrices of the size of the features. ``low_rank_``
+    and ``entry_flags_`` of such a fit are made when they are asked for, in scratch files.
+    ``solver='sampled'`` alone needs all rows in memory.
 
     Parameters
     ----------
@@ -223,6 +237,9 @@ class RPCA(LowRankModel):
         **PURSUIT_CONSTRAINTS,
         "solver": [StrOptions({*SCHEDULES, "altproj", "sampled"})],
     }
+    _by_blocks = True
+    _holds = "some numbers for each row and component, and the wrong entries"
+    _scratch_arrays = 10
 
     def __init__(
         self,
@@ -266,16 +283,20 @@ class RPCA(LowRankModel):
                 f"solver='altproj' needs to know the rank, but n_components={self.n_components}: "
                 "set n_components to it or to 'auto', or use solver='admm'."
             )
-        X = observed(rows, axes=(1, 0))
+        X = checked_entries(rows.paged() if self._reads_blocks() else rows.whole(), axes=(1, 0))
         units = _units(X, self)
         data = units.remove(X)
         solver, loss, noise, result, told = self._pursued(rows, data)
         if noise == 0 or not self.debias:
-            fit = _pursuit_fit(self, rows, X, units, loss, noise, result)
+            fit = _pursuit_fit(self, rows, X, data, units, loss, noise, result)
         else:
             shrinkage = loss.threshold / loss.weight if solver in SCHEDULES else 0.0
-            fit = _refitted_fit(self, rows, X, units, loss, noise, result, shrinkage)
+            fit = _refitted_fit(self, rows, X, data, units, loss, noise, result, shrinkage)
         return replace(fit, warnings=(*told, *fit.warnings))
+
+    def _reads_blocks(self) -> bool:
+        # Sampled columns are all of the columns, if these are not many.
+        return self.solver != "sampled"
 
     def _parts(
         self, solver: str, rows: Rows, data: Array, loss: EntryLoss, noise: float, start: Any
@@ -303,6 +324,7 @@ class RPCA(LowRankModel):
             callback=reporter(self),
             start=self._start(data.shape) or start,
             multipliers=self.warm_start,
+            entries=noise == 0 or not self.debias,
         )
 
     def _pursued(
@@ -563,8 +585,12 @@ class RPCAG(LowRankModel):
         attributes = {"graph_": graph, "smoothness_": weight}
         if weight == 0 and noise > 0 and self.debias:
             shrinkage = loss.threshold / loss.weight
-            return _refitted_fit(self, rows, X, units, loss, noise, result, shrinkage, attributes)
-        return _pursuit_fit(self, rows, X, units, loss, noise, result, training, weight, attributes)
+            return _refitted_fit(
+                self, rows, X, data, units, loss, noise, result, shrinkage, attributes
+            )
+        return _pursuit_fit(
+            self, rows, X, data, units, loss, noise, result, training, weight, attributes
+        )
 
 
 def _start_tol(model: "RPCA | RPCAG", noise: float) -> float:
@@ -584,6 +610,7 @@ def _pursuit_fit(
     model: RPCA | RPCAG,
     rows: Rows,
     X: Array,
+    data: Array,
     units: Units,
     loss: EntryLoss,
     noise: float,
@@ -604,19 +631,21 @@ def _pursuit_fit(
         loss,
         result.row_penalty,
     )
-    data, places = units.remove(X), row_tiles(X.shape)
     sparse_part = scaled_columns(result.sparse, units)
     if noise > 0:
 
         def errors(place: slice) -> Array:
-            return significant_errors(data[place], result.low_rank.dense(place))
+            return significant_errors(taken(data, place), result.low_rank.dense(place))
 
         entries = ResidualFlags.of(errors, len(X), model.flag_rate)
-        flagged = compact(np.concatenate([entries.flags(errors(place)) for place in places]))
+        places = each(row_tiles(X.shape), data)
+        flags = sparse.vstack([sparse.csr_array(entries.flags(errors(place))) for place in places])
+        flagged = compact(sparse.csr_array(flags), X)
     else:
         entries, flagged = ResidualFlags(np.zeros(X.shape[1]), 1.0), sparse_part
+    low_rank = replace(result.low_rank, left=placed(result.low_rank.left, X))
     decomposition = NuclearDecomposition(
-        result.low_rank,
+        low_rank,
         sparse_part,
         units,
         entries,
@@ -627,7 +656,7 @@ def _pursuit_fit(
         KnownRows.of(X),
         result.start(),
     )
-    density = result.n_sparse / int(np.count_nonzero(~np.isnan(X)))
+    density = result.n_sparse / count_observed(X)
     return _decomposed(
         model,
         rows,
@@ -647,6 +676,7 @@ def _refitted_fit(
     model: RPCA | RPCAG,
     rows: Rows,
     X: Array,
+    data: Array,
     units: Units,
     loss: EntryLoss,
     noise: float,
@@ -656,9 +686,9 @@ def _refitted_fit(
 ) -> Fit:
     """The fit of a low-rank part that is fitted again, without the flagged entries."""
     center = bool(units.shift.any())
-    found = refit(units.remove(X), result.low_rank, shrinkage, model.flag_rate, center=center)
-    decomposition = RefittedDecomposition.of(found, X, units, result.start())
-    density = float(np.count_nonzero(decomposition.flags) / np.count_nonzero(~np.isnan(X)))
+    found = refit(data, result.low_rank, shrinkage, model.flag_rate, center=center)
+    decomposition = RefittedDecomposition.of(found, X, data, units, result.start())
+    density = n_nonzero(decomposition.flagged) / count_observed(X)
     left, right = rescaled(decomposition.codes, found.basis, found.noise)
     return _decomposed(
         model,
@@ -718,8 +748,8 @@ def _decomposed(
         ),
         ending=result,
         warnings=(
-            *_units_advice(model, X),
-            *_pursuit_advice(model, rank, density, noise, attributes["sparsity_"], min(X.shape)),
+            *units_advice(model, X),
+            *pursuit_advice(model, rank, density, noise, attributes["sparsity_"], min(X.shape)),
             *_unfinished(model, result),
         ),
     )
@@ -743,55 +773,3 @@ def _unfinished(model: RPCA | RPCAG, result: Split) -> tuple[Warning, ...]:
             f"tol={model.tol:.1e}. Raise max_iter, or raise tol to accept this fit."
         ),
     )
-
-
-def _units_advice(model: RPCA | RPCAG, X: Array) -> tuple[Warning, ...]:
-    """What to change if columns of different units were taken as they are."""
-    if model.center is not None and model.scale is not None:
-        return ()
-    found = unit_differences(X)
-    hidden = (found.medians and model.center is None) or (found.spreads and model.scale is None)
-    if not hidden:
-        return ()
-    return (
-        UserWarning(
-            f"{type(model).__name__}: the medians or spreads of the columns differ so much that "
-            "they seem to have different units, and errors in small columns are not visible "
-            "beside large ones. Set center='median' and scale='mad', or leave both at 'auto'."
-        ),
-    )
-
-
-def _pursuit_advice(
-    model: RPCA | RPCAG, rank: int, density: float, noise: float, sparsity: float, short: int
-) -> tuple[Warning, ...]:
-    """What to change if the decomposition is trivial."""
-    solver = getattr(model, "solver", "admm")
-    if solver == "sampled":
-        # It has checked its result, and takes the rank and the noise from the data.
-        return ()
-    if solver == "altproj":
-        if not ((density == 0 and rank > 0) or rank == short > 1):
-            return ()
-        advice = (
-            f"low_rank_ has rank {rank} and sparse_ a density of {density:.3g}. Lower "
-            f"n_components={model.n_components}."
-        )
-    elif density == 0 and rank > 0 and noise == 0:
-        advice = (
-            f"sparse_ is all zero and low_rank_ is the data: sparsity={sparsity:.3g} is too high "
-            "for them. Lower it, and see sparsity_path."
-        )
-    elif rank == 0 and density > 0:
-        advice = (
-            f"low_rank_ is zero and sparse_ is the data: sparsity={sparsity:.3g} is too low for "
-            "them. Raise it, and see sparsity_path."
-        )
-    elif rank == short > 1:
-        advice = (
-            f"low_rank_ has full rank {rank}. Lower sparsity={sparsity:.3g}, or set noise='auto' "
-            "if the entries carry dense noise."
-        )
-    else:
-        return ()
-    return (UserWarning(f"{type(model).__name__}: {advice}"),)

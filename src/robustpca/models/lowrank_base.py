@@ -16,12 +16,14 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from robustpca.engine.blocks import DenseBlock, slices
-from robustpca.engine.linalg import Array, inner_product, orthonormal, square_norms
+from robustpca.engine.entries import DENSE_SHARE, compact
+from robustpca.engine.linalg import Array, orthonormal, square_norms
 from robustpca.engine.rows import ArrayRows, Rows
 from robustpca.engine.scratch import each, empty_beside, is_scratch
 from robustpca.engine.svt import LowRank, row_tiles, tile_rows
 from robustpca.models.base import Subspace, SubspaceModel, prediction_errors
 from robustpca.models.flags import Distances, Scatter
+from robustpca.models.lowrank_factors import nonzero
 from robustpca.models.params import Interval, StrOptions
 from robustpca.models.precision import checked_size
 from robustpca.parts.entry_losses import EntryLoss
@@ -29,7 +31,6 @@ from robustpca.parts.units import Units
 from robustpca.solvers.known_rows import KnownRows
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph, smooth_rows, split_errors
 from robustpca.solvers.refit import ResidualFlags, RobustRows
-from robustpca.solvers.splitting import DENSE_SHARE, compact
 
 GRAPH_CONSTRAINTS: dict[str, Any] = {
     "n_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -290,14 +291,20 @@ def _entry_errors(
 
 
 class Decomposed:
-    """What decompositions share that know the training data in tiles, and which are flagged."""
+    """What decompositions share: dense arrays are made when they are asked for.
 
-    flagged: Any
+    They are then where the decomposition has its own arrays, in memory or in scratch files.
+    """
 
     @property
     def stored(self) -> tuple[Array, ...]:
-        """Arrays that may be in scratch files."""
-        return ()
+        """Arrays with the rows of the training data, which may be in scratch files."""
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the training data."""
+        raise NotImplementedError
 
     def tile(self, place: Places) -> Array:
         """Low-rank part of some rows of the training data."""
@@ -305,17 +312,40 @@ class Decomposed:
 
     def tiles(self) -> Iterator[Array]:
         """Low-rank part of the training data, a tile of rows at a time."""
-        return map(self.tile, row_tiles(self.flagged.shape))
+        return map(self.tile, self._places())
 
     @property
     def low_rank(self) -> Array:
         """Low-rank part of the training data."""
-        return np.concatenate(list(self.tiles()))
+        return self._assembled(self.tile)
+
+    def _places(self, *others: Array) -> Iterator[slice]:
+        """Tiles of the rows for a pass over the training data."""
+        return each(row_tiles(self.shape), *self.stored, *others)
+
+    def _assembled(self, tile: Callable[[slice], Array]) -> Array:
+        """All tiles as one array."""
+        whole = empty_beside(self.stored[0], self.shape, tile(slice(0, 1)).dtype)
+        for place in self._places(whole):
+            whole[place] = tile(place)
+        return whole
+
+
+class Flagged(Decomposed):
+    """What decompositions share that know their flagged entries."""
+
+    flagged: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the training data."""
+        shape: tuple[int, int] = self.flagged.shape
+        return shape
 
     @property
     def flags(self) -> Array:
         """Flagged entries of the training data."""
-        return nonzero(self.flagged)
+        return self._assembled(lambda place: nonzero(self.flagged[place]))
 
 
 class Recalling(Decomposed):
@@ -364,7 +394,7 @@ class Recalling(Decomposed):
 
 
 @dataclass(frozen=True)
-class NuclearDecomposition(Recalling):
+class NuclearDecomposition(Flagged, Recalling):
     """Both parts of a decomposition with a nuclear norm: RPCA and RPCAG.
 
     Attributes
@@ -401,6 +431,11 @@ class NuclearDecomposition(Recalling):
     smoothness: float
     known: KnownRows
     start: Any
+
+    @property
+    def stored(self) -> tuple[Array, ...]:
+        """Arrays with the rows of the training data, which may be in scratch files."""
+        return (self.factors.left,)
 
     @property
     def row_problem(self) -> "NuclearDecomposition":
@@ -449,7 +484,7 @@ class NuclearDecomposition(Recalling):
 
 
 @dataclass(frozen=True)
-class RefittedDecomposition(Decomposed):
+class RefittedDecomposition(Flagged):
     """Both parts of a decomposition whose low-rank part is fitted to the entries without error.
 
     Attributes
@@ -476,15 +511,24 @@ class RefittedDecomposition(Decomposed):
     start: Any
 
     @classmethod
-    def of(cls, entries: RobustRows, X: Array, units: Units, start: Any) -> "RefittedDecomposition":
-        """Fit the rows of the training data, which are given in the user's units."""
-        codes, flags = entries.solve(units.remove(X))
-        parts = []
-        for place in row_tiles(X.shape):
-            low_rank = units.restore(entries.low_rank(codes[place]), X.dtype)
-            parts.append(sparse.csr_array(np.where(flags[place], X[place] - low_rank, 0)))
-        errors = sparse.csr_array(sparse.vstack(parts, format="csr"))
-        return cls(entries, codes, compact(errors), compact(flags), units, start)
+    def of(
+        cls, entries: RobustRows, X: Array, data: Array, units: Units, start: Any
+    ) -> "RefittedDecomposition":
+        """Fit the rows of the training data, given in the user's units (``X``) and in these."""
+        codes = empty_beside(X, (len(X), len(entries.basis)), np.float64)
+        flagged, errors = [], []
+        for place, found, flags in entries.solved(data, X, codes):
+            codes[place] = found
+            low_rank = units.restore(entries.low_rank(found), X.dtype)
+            errors.append(sparse.csr_array(np.where(flags, X[place] - low_rank, 0)))
+            flagged.append(sparse.csr_array(flags))
+        part, wrong = (compact(sparse.csr_array(sparse.vstack(of)), X) for of in (errors, flagged))
+        return cls(entries, codes, part, wrong, units, start)
+
+    @property
+    def stored(self) -> tuple[Array, ...]:
+        """Arrays with the rows of the training data, which may be in scratch files."""
+        return (self.codes,)
 
     @property
     def row_problem(self) -> "RefittedDecomposition":
@@ -550,33 +594,22 @@ class GraphDecomposition(Recalling):
     known: KnownRows
 
     @property
-    def low_rank(self) -> Array:
-        """Low-rank part of the training data."""
-        return self._assembled(self.tile, self.smooth.dtype)
+    def stored(self) -> tuple[Array, ...]:
+        """Arrays with the rows of the training data, which may be in scratch files."""
+        return self.smooth, self.graph.X
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the training data."""
+        return self.smooth.shape[0], self.smooth.shape[1]
 
     @property
     def sparse(self) -> Any:
         """Sparse part of the training data."""
         if self.density > DENSE_SHARE or is_scratch(self.smooth):
-            return self._assembled(self._sparse_tile, self.smooth.dtype)
+            return self._assembled(self._sparse_tile)
         parts = [sparse.csr_array(self._sparse_tile(place)) for place in self._places()]
         return sparse.csr_array(sparse.vstack(parts, format="csr"))
-
-    def _assembled(self, tile: Callable[[slice], Array], dtype: Any) -> Array:
-        """All tiles as one array, in a scratch file if the low-rank part is."""
-        whole = empty_beside(self.smooth, dtype=dtype)
-        for place in self._places(whole):
-            whole[place] = tile(place)
-        return whole
-
-    @property
-    def stored(self) -> tuple[Array, ...]:
-        """Arrays that may be in scratch files."""
-        return self.smooth, self.graph.X
-
-    def _places(self, *others: Array) -> Iterator[slice]:
-        """Tiles of the rows for a pass over the training data."""
-        return each(row_tiles(self.smooth.shape), *self.stored, *others)
 
     @cached_property
     def density(self) -> float:
@@ -607,14 +640,10 @@ class GraphDecomposition(Recalling):
         """Low-rank part of some rows of the training data."""
         return self.smooth[place] * self.scale + self.shift
 
-    def tiles(self) -> Iterator[Array]:
-        """Low-rank part of the training data, a tile of rows at a time."""
-        return map(self.tile, self._places())
-
     @cached_property
     def flags(self) -> Array:
         """Flagged entries of the training data."""
-        return self._assembled(self._flagged_tile, bool)
+        return self._assembled(self._flagged_tile)
 
     def _flagged_tile(self, place: Places) -> Array:
         return self.entries.flags(graph_errors(self.graph.X[place], self.smooth[place]))
@@ -749,50 +778,3 @@ def significant_errors(X: Array, low_rank: Array) -> Array:
     errors = X - low_rank
     size = 1e-6 * np.nanmax(np.abs(X), axis=1, keepdims=True)
     return np.where(np.abs(errors) <= size, 0, errors).astype(X.dtype, copy=False)
-
-
-def principal_axes(left: Array, right: Array, center: bool) -> tuple[Array, Array, Array]:
-    """Mean of the rows of ``left @ right``, or zero; singular values and axes (rows) about it.
-
-    The rows of ``right`` are orthonormal.
-    """
-    middle = left.mean(axis=0) if center else np.zeros(left.shape[1])
-    centred = left - middle
-    squares, rotation = np.linalg.eigh(centred.T @ centred)
-    values = np.sqrt(np.maximum(squares[::-1], 0.0))
-    return middle @ right, values, rotation.T[::-1] @ right
-
-
-def rescaled(left: Array, right: Array, scale: Array) -> tuple[Array, Array]:
-    """Factors of a product whose columns are multiplied by ``scale``; the right one orthonormal."""
-    basis, turn = np.linalg.qr((right * scale).T)
-    return left @ turn.T, np.ascontiguousarray(basis.T)
-
-
-def scaled_columns(part: Any, units: Units) -> Any:
-    """A sparse part in the user's units."""
-    if units.trivial:
-        return part
-    if sparse.issparse(part):
-        return sparse.csr_array(part * units.scale).astype(part.dtype)
-    return (part * units.scale).astype(part.dtype)
-
-
-def nonzero(part: Any) -> Array:
-    """Where the entries of a sparse or dense array are not zero."""
-    return np.asarray(part.astype(bool).toarray() if sparse.issparse(part) else part != 0)
-
-
-def observed_scale(X: Array) -> float:
-    """Root mean square of the entries that are not missing."""
-    n_observed, squares = 0, 0.0
-    for place in each(row_tiles(X.shape), X):
-        n_observed += int(np.count_nonzero(~np.isnan(X[place])))
-        tile = X[place].astype(np.float64, copy=False)
-        squares += inner_product(tile, tile)
-    return float(np.sqrt(squares / max(n_observed, 1)))
-
-
-def significant(values: Array, tol: float) -> int:
-    """Number of singular values above ``tol`` times the largest."""
-    return int(np.count_nonzero(values > tol * values[:1].max(initial=0.0)))

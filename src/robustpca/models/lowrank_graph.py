@@ -20,6 +20,8 @@ from robustpca.models.lowrank_base import (
     LowRankModel,
     checked_entries,
     graph_errors,
+)
+from robustpca.models.lowrank_factors import (
     observed_scale,
     significant,
 )
@@ -187,6 +189,7 @@ class FRPCAG(LowRankModel):
     }
     _changes_clean_rows = True
     _by_blocks = True
+    _holds = "a graph of the rows"
     _scratch_arrays = 8
 
     def __init__(

@@ -4,13 +4,14 @@ Images, video and spectra share one unit and need neither. Tables often hold qua
 different offsets and scales, beside which the errors of the others are invisible.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from robustpca.engine.linalg import Array, column_percentiles
-from robustpca.engine.scratch import each
+from robustpca.engine.scratch import contiguous, each, is_scratch, of_rows, taken
 from robustpca.engine.svt import row_tiles
 
 __all__ = ["Differences", "Units", "column_units", "spreads", "unit_differences"]
@@ -83,7 +84,7 @@ class Units:
         X : ndarray of shape (n_samples, n_features)
             The same array if nothing changes.
         """
-        return X if self.trivial else ((X - self.shift) / self.scale).astype(X.dtype, copy=False)
+        return X if self.trivial else of_rows(lambda x: (x - self.shift) / self.scale, X)
 
     def restore(self, X: Array, dtype: Any = None) -> Array:
         """Data in these units in the user's, and of another type if wanted.
@@ -121,12 +122,14 @@ def column_units(X: Array, center: str | None, scale: str | None) -> Units:
     differ = found.medians or found.spreads
     shift, sizes = np.zeros(X.shape[1]), np.ones(X.shape[1])
     if center == "median" or (center == "auto" and (differ or found.far)):
-        shift = np.nanmedian(X, axis=0).astype(np.float64)
+        shift = _medians(X).astype(np.float64)
     if scale == "mad" or (scale == "auto" and differ):
         sizes = spreads(X)
         return Units(shift, np.where(sizes > 0, sizes, 1.0))
-    moved = X - shift if shift.any() else X
-    typical = max(float(np.nanmax(moved)), -float(np.nanmin(moved)))
+    typical = 0.0
+    for place in each(row_tiles(X.shape), X):
+        moved = X[place] - shift if shift.any() else X[place]
+        typical = float(np.fmax(typical, np.fmax.reduce(np.abs(moved), axis=None)))
     if typical > 0 and not USUAL_SIZES[0] < typical < USUAL_SIZES[1]:
         sizes *= 2.0 ** np.round(np.log2(typical))
     return Units(shift, sizes)
@@ -148,7 +151,7 @@ def unit_differences(X: Array) -> Differences:
     Differences
         What differs.
     """
-    X = X[:: max(1, -(-len(X) // SAMPLED_ROWS))].astype(np.float64)
+    X = taken(X, slice(None, None, max(1, -(-len(X) // SAMPLED_ROWS)))).astype(np.float64)
     X = X[:, np.count_nonzero(~np.isnan(X), axis=0) > 1]
     low, median, high = column_percentiles(X, [10, 50, 90])
     sizes = PER_RANGE * (high - low)
@@ -182,18 +185,38 @@ def column_moments(X: Array) -> tuple[Array, Array]:
     return means, np.sqrt(squares / np.maximum(counts, 1))
 
 
+def _medians(X: Array) -> Array:
+    return np.concatenate([np.nanmedian(part, axis=0) for part in _columns(X)])
+
+
 def spreads(X: Array) -> Array:
     """Robust standard deviation of each column; zero for one that is constant up to rounding.
 
     The median absolute deviation, or where it is zero since most entries are equal, the range of
     most entries, or the mean absolute deviation.
     """
+    return np.concatenate([_spreads(part) for part in _columns(X)])
+
+
+def _columns(X: Array) -> Iterator[Array]:
+    """The columns, all of them at once if they are in memory."""
+    if not is_scratch(X):
+        yield X
+        return
+    turned = contiguous(X.T, X.dtype)
+    for column in each(range(len(turned)), turned):
+        yield turned[column][:, None]
+
+
+def _spreads(X: Array) -> Array:
     median = np.nanmedian(X, axis=0).astype(np.float64)
     sizes = np.abs(X - median)
     found = PER_MAD * np.nanmedian(sizes, axis=0)
     if not found.all():
         low, high = np.nanpercentile(X, [10, 90], axis=0)
         found = np.where(found > 0, found, PER_RANGE * (high - low))
-        found = np.where(found > 0, found, np.nanmean(sizes, axis=0))
+        # In C order, so that the sum of a column does not depend on how many there are.
+        means = np.nanmean(np.ascontiguousarray(sizes.T), axis=1)
+        found = np.where(found > 0, found, means)
     genuine = found > ROUNDING * np.nanmax(np.abs(X), axis=0)
     return np.where(genuine, found, 0.0)

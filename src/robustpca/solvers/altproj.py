@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 
 from robustpca.engine.checkpoint import followed
+from robustpca.engine.entries import compact, joined
 from robustpca.engine.linalg import Array, orthonormal
 from robustpca.engine.progress import Callback, Progress, ignore
+from robustpca.engine.scratch import each, of_rows
 from robustpca.engine.svt import LowRank, SingularThreshold, lanes, spectral_norm, tile_rows
 from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.solvers.penalties import (
@@ -22,7 +24,7 @@ from robustpca.solvers.penalties import (
     observed_norm,
     usual_penalty,
 )
-from robustpca.solvers.splitting import Split, compact
+from robustpca.solvers.splitting import Split
 
 # The threshold falls by this factor in each pass; slower is safer.
 DECAY = 0.7
@@ -82,7 +84,7 @@ def alternating_projections(
     change = at.history[-1] / norm
     converged = change <= tol or at.since >= PATIENCE
     end = (np.array(at.history), at.iteration, converged, change)
-    return Split(at.low_rank, compact(found), *end, row_penalty=usual_penalty(X))
+    return Split(at.low_rank, compact(found, X), *end, row_penalty=usual_penalty(X))
 
 
 @dataclass
@@ -137,7 +139,7 @@ class Projections:
     def start(self, share: float) -> tuple[LowRank, float]:
         """Best matrix of that rank for the data without their largest entries."""
         threshold = share * spectral_norm(clip_outliers(self.X), self.pool)
-        A = np.where(np.abs(self.X) <= threshold, self.X, 0.0).astype(self.X.dtype)
+        A = of_rows(lambda rows: np.where(np.abs(rows) <= threshold, rows, 0.0), self.X)
         low_rank = SingularThreshold(self.X.shape, self.pool).top(A, self.rank)
         return low_rank, float(low_rank.values[0])
 
@@ -174,7 +176,7 @@ class Projections:
         def work(lane: int) -> tuple[Array, Array, float]:
             images, total, squares = [], np.zeros((self.rank, self.X.shape[1]), self.X.dtype), 0.0
             buffer = np.empty((tile_rows(self.X.shape[1]), self.X.shape[1]), self.X.dtype)
-            for place in self.lanes[lane]:
+            for place in each(self.lanes[lane], self.X):
                 rows = self.X[place]
                 tile = low_rank.dense(place, out=buffer[: len(rows)])
                 squares += kernel(rows, tile, bound)
@@ -192,20 +194,15 @@ class Projections:
         kernel, bound = compiled(list_large), self.X.dtype.type(threshold)
         size = tile_rows(self.X.shape[1]) * self.X.shape[1]
 
-        def work(lane: int) -> tuple[list[Array], list[Array], list[Array]]:
+        def work(lane: int) -> list[tuple[Array, Array, Array]]:
             columns, entries = np.empty(size, np.int32), np.empty(size, self.X.dtype)
-            found: tuple[list[Array], list[Array], list[Array]] = ([], [], [])
-            for place in self.lanes[lane]:
+            found = []
+            for place in each(self.lanes[lane], self.X):
                 rows = self.X[place]
                 counts = np.empty(len(rows), np.int64)
                 n = kernel(rows, low_rank.dense(place), bound, counts, columns, entries)
-                for pieces, piece in zip(found, (entries[:n], columns[:n], counts), strict=True):
-                    pieces.append(piece.copy())
+                found.append((entries[:n].copy(), columns[:n].copy(), counts))
             return found
 
         parts = self.pool.map(work, range(len(self.lanes)))
-        entries, columns, counts = (
-            np.concatenate([piece for part in parts for piece in part[kind]]) for kind in range(3)
-        )
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        return sparse.csr_array((entries, columns, starts), shape=self.X.shape)
+        return joined((piece for part in parts for piece in part), self.X.shape)

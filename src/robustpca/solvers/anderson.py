@@ -8,6 +8,7 @@ longer than those before is taken back, so the loop converges whenever the plain
 import numpy as np
 
 from robustpca.engine.linalg import Array
+from robustpca.engine.scratch import empty_beside
 
 # Passes that are remembered, and bytes that the memory may take beside the data.
 MEMORY, MOST_BYTES = 6, 2**28
@@ -18,20 +19,24 @@ RIDGE = 1e-6
 
 
 class Anderson:
-    """The last steps and how they changed, in single precision.
+    """The last steps of a matrix and how they changed, in single precision, where it is.
 
     A pass over the tiles of the matrix calls `record` with each step; `combine` then chooses
     coefficients, and a second pass over the tiles calls `move`.
     """
 
-    def __init__(self, shape: tuple[int, int]) -> None:
-        size = shape[0] * shape[1]
-        self.memory = max(1, min(MEMORY, MOST_BYTES // (8 * size)))
-        self.shape, self.gram = shape, np.zeros((self.memory, self.memory))
+    def __init__(self, A: Array) -> None:
+        self.memory = max(1, min(MEMORY, MOST_BYTES // (8 * A.size)))
+        self.gram = np.zeros((self.memory, self.memory))
         self.changes: list[Array] = []
         self.moves: list[Array] = []
-        self.step = np.empty(shape, np.float32)
+        self.step = empty_beside(A, dtype=np.float32)
         self.forget(True)
+
+    @property
+    def arrays(self) -> list[Array]:
+        """All that is as large as the matrix."""
+        return [self.step, *self.changes, *self.moves]
 
     def forget(self, altogether: bool = False) -> None:
         """Begin again with the next step, ``altogether`` if steps have another length now."""
@@ -77,8 +82,8 @@ class Anderson:
         self.mixed = list(slots)
         if len(self.changes) < self.memory:
             self.newest = len(self.changes)
-            self.changes.append(np.empty(self.shape, np.float32))
-            self.moves.append(np.empty(self.shape, np.float32))
+            self.changes.append(empty_beside(self.step))
+            self.moves.append(empty_beside(self.step))
         elif len(slots) < self.memory:
             self.newest = next(slot for slot in range(self.memory) if slot not in slots)
         else:

@@ -9,7 +9,8 @@ sign. `completed` solves them by conjugate gradients, whose steps touch no other
 import numpy as np
 
 from robustpca.engine.linalg import Array
-from robustpca.engine.svt import LowRank, lanes
+from robustpca.engine.scratch import each, empty_beside
+from robustpca.engine.svt import LowRank, lanes, products, row_tiles
 from robustpca.engine.threads import ThreadPool, compiled
 
 # How often entries that reach the weight are held there, steps of conjugate gradients in between,
@@ -40,11 +41,16 @@ def completed(dual: Array, data: Array, low_rank: LowRank, weight: float, pool: 
         error = tangent.error(dual)
         if np.linalg.norm(error) <= TOL * np.sqrt(low_rank.rank):
             return
-        fixed = (np.abs(dual) >= (1 - 1e-12) * weight) | np.isnan(data)
-        starts = np.concatenate([[0], np.cumsum(np.count_nonzero(fixed, axis=1))])
-        columns = np.flatnonzero(fixed) % dual.shape[1]
-        if len(columns) > MOST_FIXED * dual.size:
+        fixed, counts = empty_beside(dual, dtype=bool), np.empty(len(dual), np.int64)
+        for place in each(row_tiles(dual.shape), dual, data, fixed):
+            fixed[place] = (np.abs(dual[place]) >= (1 - 1e-12) * weight) | np.isnan(data[place])
+            counts[place] = np.count_nonzero(fixed[place], axis=1)
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        if starts[-1] > MOST_FIXED * dual.size:
             return
+        columns = empty_beside(dual, (int(starts[-1]),), np.int32)
+        for place in each(row_tiles(dual.shape), fixed, columns):
+            columns[starts[place.start] : starts[place.stop]] = np.nonzero(fixed[place])[1]
         tangent.add(dual, tangent.solve(error, columns, starts), fixed, weight)
 
 
@@ -58,22 +64,19 @@ class _Tangent:
         self.n_columns = len(self.V)
 
     def _projected(self, A: Array, B: Array) -> Array:
-        return np.vstack([A, B - self.U @ (self.U.T @ B)])
+        point = np.vstack([A, B])
+        point[len(A) :] -= self.U @ (self.U.T @ B)
+        return point
 
     def error(self, dual: Array) -> Array:
         """By how much a matrix must change on this space to be the product of both bases."""
-
-        def work(tiles: list[slice]) -> tuple[Array, Array]:
-            place = slice(tiles[0].start, tiles[-1].stop)
-            return dual[place].T @ self.U[place], dual[place] @ self.V
-
-        parts = self.pool.map(work, self.lanes)
-        A = self.V - np.sum([part[0] for part in parts], axis=0)
-        return self._projected(A, -np.concatenate([part[1] for part in parts]))
+        sums = products(dual, lambda place: dual[place].T @ self.U[place], self.pool, add=True)
+        images = products(dual, lambda place: dual[place] @ self.V, self.pool)
+        return self._projected(self.V - sums, -images)
 
     def solve(self, error: Array, columns: Array, starts: Array) -> Array:
         """The matrix that is ``error`` on this space after some entries are set to zero."""
-        found, rest, direction = np.zeros_like(error), error, error
+        found, rest, direction = np.zeros_like(error), error.copy(), error.copy()
         size = float(np.vdot(rest, rest))
         least = 1e-8 * size
         for _ in range(STEPS):
@@ -82,11 +85,13 @@ class _Tangent:
             if curvature <= 0:  # all that the direction has is given
                 break
             length = size / curvature
-            found, rest = found + length * direction, rest - length * change
+            found += length * direction
+            rest -= length * change
             before, size = size, float(np.vdot(rest, rest))
             if size <= least:
                 break
-            direction = rest + (size / before) * direction
+            direction *= size / before
+            direction += rest
         return found
 
     def _at_entries(self, point: Array, columns: Array, starts: Array) -> Array:
@@ -94,23 +99,25 @@ class _Tangent:
         A, B = point[: self.n_columns], point[self.n_columns :]
         kernel = compiled(tangent_rows)
 
-        def work(tiles: list[slice]) -> tuple[Array, Array]:
-            place = slice(tiles[0].start, tiles[-1].stop)
-            lines = slice(place.start, place.stop + 1)
-            parts = np.zeros_like(A), np.zeros_like(B[place])
-            kernel(self.U[place], self.V, A, B[place], columns, starts[lines], *parts)
-            return parts
+        left = np.zeros_like(B)
 
-        parts = self.pool.map(work, self.lanes)
-        total = np.sum([part[0] for part in parts], axis=0)
-        return self._projected(total, np.concatenate([part[1] for part in parts]))
+        def work(tiles: list[slice]) -> Array:
+            right = np.zeros_like(A)
+            for place in each(tiles, columns):
+                lines = slice(place.start, place.stop + 1)
+                given = self.U[place], self.V, A, B[place], columns, starts[lines]
+                kernel(*given, right, left[place])
+            return right
+
+        total = np.sum(self.pool.map(work, self.lanes), axis=0)
+        return self._projected(total, left)
 
     def add(self, dual: Array, point: Array, fixed: Array, weight: float) -> None:
         """Add a matrix of this space to all entries that are not fixed, up to the weight."""
         A, B = point[: self.n_columns], point[self.n_columns :]
 
         def work(tiles: list[slice]) -> None:
-            for place in tiles:
+            for place in each(tiles, dual, fixed):
                 moves = self.U[place] @ A.T
                 moves += B[place] @ self.V.T
                 moves[fixed[place]] = 0.0

@@ -11,10 +11,18 @@ import numpy as np
 
 from robustpca.engine.checkpoint import followed
 from robustpca.engine.linalg import Array
+from robustpca.engine.scratch import taken
 from robustpca.engine.svt import LowRank
 from robustpca.engine.threads import ThreadPool
 from robustpca.parts.entry_losses import EntryLoss, HuberNorm, L1Norm
-from robustpca.solvers.penalties import TINY, Balanced, Exploring, largest_entry, next_root
+from robustpca.solvers.penalties import (
+    TINY,
+    Balanced,
+    Exploring,
+    count_observed,
+    largest_entry,
+    next_root,
+)
 from robustpca.solvers.split_matrix import GAUSSIAN, SAMPLE, GraphSmoothness
 from robustpca.solvers.splitting import Run, Start
 
@@ -55,7 +63,7 @@ def pursuit_loss(
     start : Start or None
         Where `split` may start: the end of the estimate, if there was one.
     """
-    n_observed = np.count_nonzero(~np.isnan(X))
+    n_observed = count_observed(X)
     # The observed entries of a row or column of the longer side.
     weight = float(n_observed / min(X.shape)) ** -0.5 if sparsity == "auto" else float(sparsity)
     # Spectral norm of noise of deviation one at as many entries: singular values below it must
@@ -133,7 +141,8 @@ def _median_residual(X: Array, low_rank: LowRank, shrinkage: float) -> float:
     full = 1 + shrinkage / np.maximum(low_rank.values, TINY)
     chosen = slice(None, None, max(1, min(X.size // (2 * SAMPLE), len(X) // SAMPLE_ROWS)))
     low = (low_rank.left[chosen] * full.astype(X.dtype)) @ low_rank.right
-    sizes, zero = np.abs(X[chosen] - low), X[chosen] == 0
+    some = taken(X, chosen)
+    sizes, zero = np.abs(some - low), some == 0
     if 2 * np.count_nonzero(zero) > zero.size:
         sizes = sizes[~zero]
     return GAUSSIAN * float(np.nanmedian(sizes)) if sizes.size else 0.0

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import numpy as np
 
 from robustpca.engine.linalg import Array
-from robustpca.engine.svt import lanes, spectral_norm
+from robustpca.engine.scratch import each, of_rows, taken
+from robustpca.engine.svt import row_tiles, spectral_norm
 from robustpca.engine.threads import ThreadPool
 from robustpca.parts.entry_losses import EntryLoss
 
@@ -93,7 +94,7 @@ class Balanced(Schedule):
         self.last, self.highest, self.extended = 120, self.narrow, False
 
     def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
-        return self.penalty or usual_penalty(X), fill_missing(X.copy())
+        return self.penalty or usual_penalty(X), of_rows(_filled, X)
 
     def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
         # The distance that the low-rank part moved costs something.
@@ -138,7 +139,8 @@ class Growing(Schedule):
 
     def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
         penalty, stretch = self._first(X, loss, pool)
-        return penalty, fill_missing(X * X.dtype.type(stretch))
+        factor = X.dtype.type(stretch)
+        return penalty, of_rows(lambda rows: fill_missing(rows * factor), X)
 
     def _first(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, float]:
         """First penalty, and the data plus the first multipliers over it, in units of the data."""
@@ -186,9 +188,8 @@ class HandOver(Growing):
         penalty, stretch = self._first(X, loss, pool)
         slope, bound = loss.dual_map(1 / penalty)
         # One step for the sparse part from a low-rank part that is zero.
-        A = fill_missing(X * X.dtype.type(slope * stretch))
-        np.clip(A, -bound, bound, out=A)
-        return penalty, A
+        factor = X.dtype.type(slope * stretch)
+        return penalty, of_rows(lambda x: np.clip(fill_missing(x * factor), -bound, bound), X)
 
     def observe(
         self, penalty: float, change: float, turn: float, spread: Callable[[], float]
@@ -254,15 +255,28 @@ class Exploring(HandOver):
 
 def largest_entry(X: Array) -> float:
     """Largest magnitude among the entries that are not missing."""
-    return max(float(np.nanmax(X)), -float(np.nanmin(X)))
+    ends = [
+        (np.fmax.reduce(X[place], axis=None), -np.fmin.reduce(X[place], axis=None))
+        for place in each(row_tiles(X.shape), X)
+    ]
+    return float(np.fmax.reduce(ends, axis=None))
+
+
+def count_observed(X: Array) -> int:
+    """Number of entries that are not missing."""
+    places = each(row_tiles(X.shape), X)
+    return X.size - sum(int(np.count_nonzero(np.isnan(X[place]))) for place in places)
 
 
 def mean_size(X: Array) -> float:
     """Mean magnitude of the entries, estimated from some of them, the largest clipped."""
-    sizes = np.abs(X.ravel()[:: max(1, X.size // 20_000)])
+    sizes = np.abs(taken(X.ravel(), slice(None, None, max(1, X.size // 20_000))))
     # A few entries may be larger than all the others together.
     usual = 100 * float(np.nanmedian(sizes))
-    return float(np.nanmean(np.minimum(sizes, usual) if usual > 0 else np.abs(X)))
+    if usual > 0:
+        return float(np.nanmean(np.minimum(sizes, usual)))
+    places = each(row_tiles(X.shape), X)
+    return sum(float(np.nansum(np.abs(X[place]))) for place in places) / count_observed(X)
 
 
 def usual_penalty(X: Array) -> float:
@@ -276,12 +290,18 @@ def fill_missing(A: Array) -> Array:
     return A
 
 
+def _filled(X: Array) -> Array:
+    return fill_missing(X.copy())
+
+
 def observed_norm(X: Array) -> float:
     """Frobenius norm of the entries that are not missing."""
-    squares = float(np.einsum("ij,ij->", X, X, dtype=np.float64))
-    if not np.isfinite(squares):
-        tiles = (X[place] for lane in lanes(X.shape) for place in lane)
-        squares = sum(np.nansum(np.square(tile, dtype=np.float64)) for tile in tiles)
+    squares = 0.0
+    for place in each(row_tiles(X.shape), X):
+        found = float(np.einsum("ij,ij->", X[place], X[place], dtype=np.float64))
+        if not np.isfinite(found):
+            found = float(np.nansum(np.square(X[place], dtype=np.float64)))
+        squares += found
     return float(np.sqrt(squares))
 
 
@@ -291,7 +311,9 @@ def clip_outliers(X: Array) -> Array:
     A start or a stopping rule that followed such an entry would neglect the others.
     """
     most = 20 * mean_size(X)
-    return X if largest_entry(X) <= most else np.clip(X, -most, most)
+    if largest_entry(X) <= most:
+        return X
+    return of_rows(lambda rows: np.clip(rows, -most, most), X)
 
 
 def fits_single_precision(X: Array) -> bool:

@@ -8,7 +8,7 @@ does not explain. The result, `RobustRows`, fits rows one by one, those of the t
 included. `ResidualFlags` flags the residuals of any other fit.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -16,7 +16,8 @@ import numpy as np
 from scipy import linalg, special
 
 from robustpca.engine.blocks import slices
-from robustpca.engine.linalg import Array, column_percentiles
+from robustpca.engine.linalg import Array, column_percentiles, square_norms
+from robustpca.engine.scratch import each, in_groups, taken
 from robustpca.engine.svt import LowRank, lanes, tile_rows
 from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.solvers.penalties import observed_norm
@@ -81,12 +82,18 @@ class RobustRows:
         Huber's loss gives first scores, whatever the size of the errors. Entries that are then
         too far off are left out, until these are the same as before.
         """
-        with ThreadPool() as pool:
-            places = slices(len(X), tile_rows(X.shape[1]))
-            fit = LeastSquares(self.basis, self._ridge, len(X))
-            parts = pool.map(lambda place: self._tile(X[place], fit), places)
-        codes, flags = zip(*parts, strict=True)
+        _, codes, flags = zip(*self.solved(X), strict=True)
         return np.concatenate(codes), np.concatenate(flags)
+
+    def solved(self, X: Array, *others: Array) -> Iterator[tuple[slice, Array, Array]]:
+        """What `solve` gives, a tile of rows at a time, for a pass over ``others`` as well."""
+        places = slices(len(X), tile_rows(X.shape[1]))
+        fit = LeastSquares(self.basis, self._ridge, len(X))
+        with ThreadPool() as pool:
+            for group in in_groups(places, X, *others):
+                parts = pool.map(lambda place: self._tile(X[place], fit), group)
+                for place, part in zip(group, parts, strict=True):
+                    yield place, *part
 
     def low_rank(self, codes: Array) -> Array:
         """Rows that have these scores."""
@@ -233,8 +240,9 @@ def refit(
     values, right = low_rank.values + shrinkage, low_rank.right.astype(np.float64)
     left = low_rank.left * (values / low_rank.values)
     chosen = slice(None, None, max(1, X.size // SAMPLED_ENTRIES))
-    errors = np.abs(X[chosen] - left[chosen] @ right)
-    size = observed_norm(X[chosen]) / np.sqrt(np.count_nonzero(~np.isnan(X[chosen])))
+    some = taken(X, chosen)
+    errors = np.abs(some - left[chosen] @ right)
+    size = observed_norm(some) / np.sqrt(np.count_nonzero(~np.isnan(some)))
     least = max(LEAST_SHARE, 10 * float(np.finfo(X.dtype).eps)) * float(size)
     least = least or 1.0  # data that are all zero fit in any unit
     noise = _moderated(np.maximum(PER_MEDIAN * _medians(errors), least), len(errors))
@@ -242,16 +250,16 @@ def refit(
     moves: list[float] = []
     with ThreadPool() as pool:
         for _ in range(MAX_PASSES):
-            work = partial(_clean_products, X, mean, noise, left, right, _rooms(right), cut)
+            images = np.empty((len(X), len(right)))
+            work = partial(_clean_products, X, mean, noise, left, right, _rooms(right), cut, images)
             parts = zip(*pool.map(work, lanes(X.shape)), strict=True)
-            images = np.concatenate(next(parts))
             sums, (totals, squares, counts) = (np.sum(part, axis=0) for part in parts)
             if not counts.any():  # nothing is left to fit to
                 break
             if center:
                 average = images.mean(axis=0)
                 mean, sums = mean + noise * totals / len(X), sums - np.outer(average, totals)
-                images = images - average
+                images -= average
             before = LowRank(left, right, values)
             left, right, values = _principal(images, sums)
             moves.append(LowRank(left, right, values).distance(before))
@@ -267,7 +275,7 @@ def refit(
             factor = _moderated(np.maximum(found, least), float(counts.mean())) / noise
             noise, right = noise * factor, right / factor
     basis, turn = np.linalg.qr(right.T)
-    deviations = np.maximum(np.sqrt(np.mean((left @ turn.T) ** 2, axis=0)), TINY**0.5)
+    deviations = np.maximum(np.sqrt(square_norms(turn @ left.T) / len(left)), TINY**0.5)
     return RobustRows(mean, np.ascontiguousarray(basis.T), deviations, noise, cut)
 
 
@@ -303,22 +311,23 @@ def _clean_products(
     right: Array,
     rooms: Array,
     cut: float,
+    images: Array,
     tiles: list[slice],
-) -> tuple[Array, Array, Array]:
+) -> tuple[Array, Array]:
     """Products of rows whose wrong and missing entries are replaced by the low-rank part.
 
-    Returns the products with the directions, and sums over rows: of the rows times their
-    products, and those of `clean_tile`.
+    Writes the products with the directions to ``images``. Returns sums over rows: of the rows
+    times their products, and those of `clean_tile`.
     """
-    images, products = [np.zeros((0, len(right)))], np.zeros(right.shape)
+    products = np.zeros(right.shape)
     sums = np.zeros((3, right.shape[1]))
-    for place in tiles:
+    for place in each(tiles, X):
         low = left[place] @ right
         compiled(clean_tile)(X[place], mean, 1 / noise, low, cut**2 * rooms, sums)
-        images.append(low @ right.T)
-        products += images[-1].T @ low
+        images[place] = low @ right.T
+        products += images[place].T @ low
     sums[1] /= rooms
-    return np.concatenate(images), products, sums
+    return products, sums
 
 
 def clean_tile(X: Array, mean: Array, scale: Array, low: Array, most: Array, sums: Array) -> None:

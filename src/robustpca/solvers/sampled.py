@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from robustpca.engine.entries import compact
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.svt import LowRank
@@ -25,7 +26,7 @@ from robustpca.solvers.new_rows import RowProblem
 from robustpca.solvers.noise import pursuit_loss
 from robustpca.solvers.penalties import largest_entry, observed_norm, usual_penalty
 from robustpca.solvers.split_matrix import GAUSSIAN
-from robustpca.solvers.splitting import Split, compact, split
+from robustpca.solvers.splitting import Split, split
 
 # Rows and columns of the block: so many at least, and so many for each component.
 BLOCK, BLOCK_PER_RANK = 300, 30
@@ -165,7 +166,7 @@ def _attempt(
         found = loop.large_entries(low_rank, bound)
     check = Check.of(X, low_rank, tol, seed + 2)
     end = (np.array([norm, *history]), len(history), not check.doubts, history[-1] / norm)
-    parts = (low_rank, compact(found), *end)
+    parts = (low_rank, compact(found, X), *end)
     return Split(*parts, row_penalty=usual_penalty(X), gap=check.gap), check
 
 

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from robustpca.engine.entries import joined
 from robustpca.engine.linalg import Array, inner_product, median
+from robustpca.engine.scratch import each, empty_beside, taken
 from robustpca.engine.svt import (
     LowRank,
     SingularThreshold,
     lanes,
     restricted_norm,
+    row_tiles,
     short_side_norm,
     spectral_norm,
     tile_rows,
@@ -98,14 +100,15 @@ class SplitMatrix:
         self.lipschitz = smoothness.lipschitz if smoothness is not None else 0.0
         self.anderson: Anderson | None = None
         self.accelerated, self.known_penalty = False, 0.0
-        self.sample = np.arange(0, X.shape[0], max(1, X.size // SAMPLE))
+        self.listed = True  # whether the entries of the sparse part are wanted
+        self.sample = slice(None, None, max(1, X.size // SAMPLE))
 
     def accelerate(self, wanted: bool, penalty: float) -> None:
         """Accelerate the steps with this penalty from now on, or not for the time being."""
         # The steps are remembered in single precision.
         wanted = self.accelerated = wanted and fits_single_precision(self.X)
         if wanted and self.anderson is None:
-            self.anderson = Anderson(self.X.shape)
+            self.anderson = Anderson(self.A)
         if self.anderson is not None and (not wanted or penalty != self.known_penalty):
             self.anderson.forget(penalty != self.known_penalty)
         self.known_penalty = penalty
@@ -126,12 +129,13 @@ class SplitMatrix:
 
     def loss_of_data(self) -> float:
         """The loss of a low-rank part that is zero."""
-        return sum(self.loss.value(self.data[place]) for lane in self.lanes for place in lane)
+        places = each(row_tiles(self.X.shape), self.data)
+        return sum(self.loss.value(self.data[place]) for place in places)
 
     def restart(self, low_rank: LowRank, penalty: float) -> None:
         """Take the forces that the loss has at a low-rank part for its multipliers."""
         _, bound = self.loss.dual_map(1 / penalty)
-        for place in (place for lane in self.lanes for place in lane):
+        for place in each(row_tiles(self.X.shape), self.A, self.data):
             low = low_rank.dense(place)
             force = fill_missing((self.data[place] - low) * (bound / self.loss.threshold))
             self.A[place] = low + np.clip(force, -bound, bound)
@@ -140,7 +144,7 @@ class SplitMatrix:
     def set_matrix(self, data: Array, A: Array) -> None:
         """Start, or continue in another precision."""
         self.data, self.A, self.dtype = data, A, A.dtype
-        some = data[self.sample]
+        some = taken(data, self.sample)
         seen = np.isfinite(some)
         nonzero = seen & (some != 0)
         self.sampled = some, seen, None if nonzero.all() else nonzero
@@ -180,13 +184,14 @@ class SplitMatrix:
         settings += [self.dtype.type(number) for number in numbers]
         anderson = self.anderson if self.accelerated else None
         n_products = anderson.memory if anderson is not None else 0
+        arrays = [*state, self.data, *(anderson.arrays if anderson is not None else ())]
         self.threshold.start_pass(self.dtype)
 
         def work(lane: int) -> tuple[Array, Array]:
             total, sums = np.zeros(3), np.zeros((self.tile_rows, 3))
             products = np.zeros((2, n_products))
             buffer = np.empty((self.tile_rows, self.X.shape[1]), self.dtype)
-            for place in self.lanes[lane]:
+            for place in each(self.lanes[lane], *arrays):
                 tile = self.A[place]
                 before = tile.copy() if anderson is not None else None
                 low = low_rank.dense(place, out=buffer[: len(tile)])
@@ -217,7 +222,7 @@ class SplitMatrix:
         anderson.combine(products, length)
 
         def work(lane: int) -> None:
-            for place in self.lanes[lane]:
+            for place in each(self.lanes[lane], self.A, *anderson.arrays):
                 tile = self.A[place]
                 anderson.move(place, tile)
                 self.threshold.multiply_tile(lane, place, tile)
@@ -233,7 +238,7 @@ class SplitMatrix:
         With ``complete``, multipliers are first made to agree with both parts. The second result
         are the multipliers that prove the gap.
         """
-        dual = np.empty(self.X.shape, self.dtype)
+        dual = empty_beside(self.A)
         sparse_part, inner, squares, value = self.extract(low_rank, penalty, dual)
         if complete:
             inner = self._completed(dual, low_rank)
@@ -262,7 +267,7 @@ class SplitMatrix:
     def _completed(self, dual: Array, low_rank: LowRank) -> float:
         """Make multipliers agree with both parts; returns their inner product with the data."""
         completed(dual, self.data, low_rank, self.loss.weight, self.pool)
-        places = (place for lane in self.lanes for place in lane)
+        places = each(row_tiles(dual.shape), self.data, dual)
         return sum(inner_product(self.data[place], dual[place]) for place in places)
 
     def _norms(self, dual: Array, low_rank: LowRank) -> Iterator[float]:
@@ -307,30 +312,27 @@ class SplitMatrix:
         kernel, graph_force = compiled(extract_tile), self._graph_force(low_rank)
         size = self.tile_rows * self.X.shape[1]
 
-        def work(lane: int) -> tuple[list[Array], list[Array], Array, Array]:
+        def work(lane: int) -> tuple[list[tuple[Array, Array, Array]], Array]:
             columns, entries = np.empty(size, np.int32), np.empty(size, self.dtype)
-            counts, sums = [], np.zeros(3)
-            found: tuple[list[Array], list[Array]] = ([], [])
-            for place in self.lanes[lane]:
+            found, sums = [], np.zeros(3)
+            for place in each(self.lanes[lane], self.A, self.data, out):
                 tile, low = self.A[place].copy(), low_rank.dense(place)
                 if graph_force is not None:
                     force = graph_force[place] @ low_rank.right
                     tile += force / self.dtype.type(penalty)
-                counts.append(np.empty(len(tile), np.int64))
+                counts = np.empty(len(tile), np.int64)
                 n, *products = kernel(
-                    self.data[place], tile, low, *settings, counts[-1], columns, entries
+                    self.data[place], tile, low, *settings, counts, columns, entries
                 )
                 if graph_force is not None:
                     tile -= force
                 out[place] = tile
                 sums += products
-                found[0].append(columns[:n].copy())
-                found[1].append(entries[:n].astype(self.X.dtype))
-            return *found, np.concatenate(counts), sums
+                if self.listed:
+                    found.append((entries[:n].astype(self.X.dtype), columns[:n].copy(), counts))
+            return found, sums
 
         parts = self.pool.map(work, range(len(self.lanes)))
-        columns = np.concatenate([piece for part in parts for piece in part[0]])
-        entries = np.concatenate([piece for part in parts for piece in part[1]])
-        starts = np.concatenate([[0], np.cumsum(np.concatenate([part[2] for part in parts]))])
-        sparse_part = sparse.csr_array((entries, columns, starts), shape=self.X.shape)
-        return sparse_part, *np.sum([part[3] for part in parts], axis=0).tolist()
+        pieces = (piece for found, _ in parts for piece in found)
+        sparse_part = joined(pieces, self.X.shape) if self.listed else None
+        return sparse_part, *np.sum([sums for _, sums in parts], axis=0).tolist()

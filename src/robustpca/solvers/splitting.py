@@ -15,9 +15,11 @@ import numpy as np
 from scipy import sparse
 
 from robustpca.engine.checkpoint import followed
-from robustpca.engine.linalg import Array, csr_of
+from robustpca.engine.entries import compact, n_nonzero
+from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback, Progress, ignore
-from robustpca.engine.svt import LowRank
+from robustpca.engine.scratch import contiguous, each, empty_beside, of_rows
+from robustpca.engine.svt import LowRank, row_tiles
 from robustpca.engine.threads import ThreadPool
 from robustpca.parts.entry_losses import EntryLoss
 from robustpca.solvers.penalties import (
@@ -40,8 +42,6 @@ PATIENCE = 15
 ROUGH_GAP = 1e-5
 # A gap beyond which parts that add up to the data are far from the optimum.
 FAR = 2e-3
-# A sparse matrix with a larger share of entries takes more memory than a dense array.
-DENSE_SHARE = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ class Split:
     ----------
     low_rank : LowRank
         Factors of the low-rank part.
-    sparse : csr_array or ndarray
-        Sparse part, in the form that takes less memory.
+    sparse : csr_array, ndarray or None
+        Sparse part, in the form that takes less memory, if it was asked for.
     objective : ndarray
         Objective at the start and after each iteration.
     n_iter : int
@@ -122,14 +122,15 @@ class Split:
     @property
     def n_sparse(self) -> int:
         """Number of entries of the sparse part that are not zero."""
-        entries = self.sparse.data if sparse.issparse(self.sparse) else self.sparse
-        return int(np.count_nonzero(entries))
+        return n_nonzero(self.sparse)
 
     def start(self) -> Start | None:
         """Where a loop for nearly the same problem may start."""
         if self.multipliers is None:
             return None
-        matrix = self.low_rank.dense() + self.multipliers / self.penalty
+        matrix, low_rank = empty_beside(self.multipliers), self.low_rank
+        for place in each(row_tiles(matrix.shape), matrix, self.multipliers):
+            matrix[place] = low_rank.dense(place) + self.multipliers[place] / self.penalty
         return Start(matrix, self.penalty, self.low_rank.right)
 
 
@@ -144,6 +145,7 @@ def split(
     callback: Callback = ignore,
     start: Start | None = None,
     multipliers: bool = True,
+    entries: bool = True,
 ) -> Split:
     """Minimise ``||L||_* + loss(X - L) + smoothness(L)``; NaN entries are missing.
 
@@ -177,13 +179,15 @@ def split(
         Where to start: `Split.start` of a similar problem.
     multipliers : bool, default=True
         Whether the result holds the multipliers, which take as much memory as the data.
+    entries : bool, default=True
+        Whether the result holds the sparse part.
     """
     if largest_entry(X) == 0:
         return Split.zero(X)
     with ThreadPool() as pool:
         run = Run(X, loss, smoothness, schedule(), pool, start)
         at = _Position([run.loop.loss_of_data()])
-        exact = run.penalties.exact
+        exact, run.loop.listed = run.penalties.exact, entries
         with followed(at, run, given=run.given) as between_passes:
             while True:
                 between_passes()
@@ -221,7 +225,7 @@ def split(
         del run
     return Split(
         certificate.low_rank.astype(X.dtype),
-        compact(certificate.sparse),
+        compact(certificate.sparse, X) if entries else None,
         np.array(at.objective),
         iteration,
         at.ended,
@@ -261,7 +265,7 @@ class Run:
         # A start that is nearly right has digits which single precision does not.
         rough = start is None or start.matrix.dtype == np.float32
         single = rough and fits_single_precision(X)
-        data = X.astype(np.float32, copy=False) if single else X
+        data = contiguous(X, np.float32) if single else X
         # Entries that are certainly wrong start in the sparse part: getting there takes long.
         clipped = clip_outliers(data)
         self.norm = max(observed_norm(clipped), TINY)
@@ -269,11 +273,11 @@ class Run:
         if start is None:
             penalty, A = penalties.start(clipped, loss, pool)
         else:
-            penalty, A = start.penalty, start.matrix.copy()
+            penalty, A = start.penalty, of_rows(lambda rows: rows, start.matrix)
             penalties.resume(loss, start.vanishing)
             loop.threshold.begin(start.directions)
         self.penalty = max(penalty, self.least)
-        loop.set_matrix(data, A.astype(np.float32 if single else np.float64, copy=False))
+        loop.set_matrix(data, contiguous(A, np.float32 if single else np.float64))
         self.low_rank, self.is_current = LowRank.zeros(X.shape, loop.dtype), False
         self.change = start.change if start is not None else np.inf
         self.turn = self.primal = self.best = np.inf
@@ -281,8 +285,10 @@ class Run:
         self.proof: tuple[Certificate, Array] | None = None
         if printed:
             # The first multipliers: what was added to the data, or what a start knows.
-            known = clipped if start is None else self.look().dense()
-            loop.dual = fill_missing(loop.A - known)
+            loop.dual = empty_beside(loop.A)
+            for place in each(row_tiles(X.shape), loop.A, loop.dual, clipped):
+                known = clipped[place] if start is None else self.look().dense(place)
+                loop.dual[place] = fill_missing(loop.A[place] - known)
 
     @property
     def given(self) -> tuple[Any, ...]:
@@ -332,7 +338,7 @@ class Run:
         """Continue in double precision."""
         if self.loop.dtype == np.float32:
             self.loop.data = self.X  # the copy in single precision need not wait for the next line
-            self.loop.set_matrix(self.X, self.loop.A.astype(np.float64))
+            self.loop.set_matrix(self.X, contiguous(self.loop.A, np.float64))
             self.is_current, self.since = False, 0
 
     def finish_pass(self) -> None:
@@ -340,10 +346,10 @@ class Run:
 
         So both parts are those of the next pass of the printed order.
         """
-        low_rank, loop = self.look(), self.loop
-        assert loop.dual is not None
-        for place in (place for lane in loop.lanes for place in lane):
-            loop.A[place] = low_rank.dense(place) + loop.dual[place]
+        low_rank, loop, dual = self.look(), self.loop, self.loop.dual
+        assert dual is not None
+        for place in each(row_tiles(self.X.shape), loop.A, dual):
+            loop.A[place] = low_rank.dense(place) + dual[place]
         loop.dual = None
 
     def gap(self, at_most: float) -> float:
@@ -378,11 +384,3 @@ class Run:
         """Where another loop may go on."""
         vanishing = self.penalties.vanishing
         return Start(self.loop.A, self.penalty, self.low_rank.right, vanishing, self.change)
-
-
-def compact(A: Any) -> Any:
-    """A matrix as a sparse or a dense array, whichever takes less memory."""
-    if sparse.issparse(A):
-        return A if A.nnz <= DENSE_SHARE * np.prod(A.shape) else A.toarray()
-    few = np.count_nonzero(A) <= DENSE_SHARE * A.size
-    return csr_of(A) if few else A

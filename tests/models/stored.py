@@ -1,0 +1,50 @@
+"""Arrays in files of all kinds, for fits that have to work in pieces."""
+
+import weakref
+
+import numpy as np
+import pytest
+
+from robustpca.engine import rows, scratch
+
+
+def use_small_pieces(monkeypatch):
+    """Cut everything into many blocks and groups, so that what is between them is seen."""
+    monkeypatch.setattr(rows, "BLOCK_BYTES", 1 << 15)
+    monkeypatch.setattr(scratch, "GROUP_BYTES", 1 << 15)
+    monkeypatch.setattr(scratch, "GATHERED_ROWS", 64)
+
+
+def dense(A):
+    return A.toarray() if hasattr(A, "toarray") else A
+
+
+def saved(X, kind, folder):
+    """The array in a file of some kind."""
+    if kind == "memmap":
+        np.save(folder / "X.npy", X)
+        return np.load(folder / "X.npy", mmap_mode="r")
+    if kind == "hdf5":
+        return pytest.importorskip("h5py").File(folder / "X.h5", "w").create_dataset("X", data=X)
+    if kind == "dask":
+        return pytest.importorskip("dask.array").from_array(X, chunks=(97, -1))
+    return pytest.importorskip("zarr").create_array(folder / "X.zarr", data=X)
+
+
+class ScratchSpace:
+    """Counts the bytes of all scratch files: those that are live, and the most at any time."""
+
+    def __init__(self, monkeypatch):
+        self.live = self.most = 0
+        space = self
+
+        class Counted(scratch._Pages):
+            def __init__(self, *_):
+                space.live += len(self)
+                space.most = max(space.most, space.live)
+                weakref.finalize(self, space.gone, len(self))
+
+        monkeypatch.setattr(scratch, "_Pages", Counted)
+
+    def gone(self, size):
+        self.live -= size
