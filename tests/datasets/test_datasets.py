@@ -364,7 +364,7 @@ def test_unknown_names_are_refused_with_those_that_look_alike():
     for call in (load, describe):
         with pytest.raises(ValueError, match=r"'minst'.*minst\.npz.*Did you mean .*'mnist'\?"):
             call("minst")
-    with pytest.raises(ValueError, match=r"catalog\(\) lists all names"):
+    with pytest.raises(ValueError, match="`robustpca data list` lists all names"):
         load("qqqqqqqq")
 
 

@@ -314,7 +314,7 @@ def test_what_no_disk_holds_is_refused_before_it_is_read(monkeypatch):
         assert stop - start < 100  # a few rows tell what numbers these are
         return np.zeros((stop - start, 1000))
 
-    monkeypatch.setattr(engine.DaskRows, "read", read)
+    monkeypatch.setattr(dask_rows.DaskRows, "read", read)
     with pytest.raises(OSError, match=r"No room for 8000000\.00 GB of scratch space.*TMPDIR"):
         RPCA().fit(da.zeros((10**12, 1000), chunks=(10**9, -1)))
 

@@ -8,6 +8,7 @@ from scipy.spatial.distance import cdist
 
 from robustpca import R1PCA
 from robustpca.engine import rows
+from robustpca.engine.dask_rows import DaskRows
 from robustpca.engine.rows import ArrayRows, SparseRows
 from robustpca.parts import centers
 from robustpca.parts.centers import CENTERS
@@ -44,7 +45,7 @@ def test_centres_of_dask_and_sparse_rows_are_those_of_the_array(name, rng):
     da = pytest.importorskip("dask.array")
     X = rng.normal(size=(150, 6)) * (rng.random((150, 6)) < 0.4)
     here = CENTERS[name](ArrayRows(X))
-    assert_array_equal(CENTERS[name](rows.DaskRows(da.from_array(X, chunks=(40, -1)))), here)
+    assert_array_equal(CENTERS[name](DaskRows(da.from_array(X, chunks=(40, -1)))), here)
     assert_allclose(CENTERS[name](SparseRows(sparse.csr_matrix(X))), here, atol=1e-9)
     single = SparseRows(sparse.csr_matrix(X.astype(np.float32)))
     assert_allclose(CENTERS[name](single), here, atol=1e-3)

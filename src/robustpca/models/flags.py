@@ -34,8 +34,8 @@ CLEAN = 0.975
 # No direction of them may be tighter than this share of the variance of all rows.
 RIDGE = 1e-4
 # Medians and concentration steps look at about so many rows, or so many for each component if
-# that is more; the steps end when no more than this share of them comes or goes.
-STEP_ROWS, STEP_ROWS_PER_COMPONENT, STEADY = 1000, 16, 0.01
+# that is more.
+STEP_ROWS, STEP_ROWS_PER_COMPONENT = 1000, 16
 # Upper quartile of the Gaussian distribution.
 QUARTILE = float(special.ndtri(0.75))
 # The largest leverage that a row is believed to have, and the share of the weight from which on
@@ -290,7 +290,7 @@ def robust_scatter(codes: Array) -> tuple[Scatter, Array]:
     for _ in range(10):
         before = near
         near = distances <= np.partition(distances, n_half - 1)[n_half - 1]
-        if np.count_nonzero(near != before) <= STEADY * len(some):
+        if np.array_equal(near, before):
             break
         scatter = _scatter(some[near])
         distances = scatter.distances(some)
