@@ -9,7 +9,9 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
 from robustpca import FRPCAG, RPCAG, smoothness_path
-from robustpca.solvers.smoothness import Outcome, Probes, best_of
+from robustpca.parts.entry_losses import L1Norm
+from robustpca.parts.graphs import adjacency_of, laplacian
+from robustpca.solvers.smoothness import Outcome, Probes, best_of, pursuit_smoothness
 
 
 def clusters(seed, mean=0.0, noise=0.05):
@@ -52,6 +54,16 @@ def test_rpcag_uses_the_graph_where_the_sparse_part_alone_would_take_too_little(
     model = RPCAG(sparsity=3 / np.sqrt(len(X)), center="median", tol=1e-4)
     assert clone(model).fit(X).smoothness_ > 0
     assert error(model, X, truth) < 0.9 * error(model.set_params(smoothness=0), X, truth)
+
+
+def test_a_graph_is_compared_with_what_comes_without_it():
+    X, truth = digits(0)
+    middle = np.median(X, axis=0)
+    given = X - middle, L1Norm(3 / np.sqrt(len(X))), laplacian(adjacency_of(None, X, 10))
+    size = np.sqrt(np.mean(given[0] ** 2))
+    # The convex problem is worse without the graph; a fit that then follows may be better.
+    assert pursuit_smoothness(*given, size, lambda _, low_rank: low_rank.dense()) > 0
+    assert pursuit_smoothness(*given, size, lambda *_: truth - middle) == 0
 
 
 @pytest.mark.parametrize("make", [clusters, digits])

@@ -6,6 +6,7 @@ and refits its low-rank part by `solvers.refit.refit`.
 """
 
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -561,7 +562,8 @@ class RPCAG(LowRankModel):
         if self.smoothness == "auto":
             # The noise is that beside the nuclear norm: a graph hardly changes it.
             loss, noise, start = pursuit_loss(data, self.sparsity, self.noise)
-            weight = pursuit_smoothness(data, loss, matrix, size)
+            without = partial(_without_graph, self, units, loss, noise)
+            weight = pursuit_smoothness(data, loss, matrix, size, without)
             smoothness = GraphSmoothness.of(matrix, weight) if weight > 0 else None
         else:
             weight = float(self.smoothness) / size if size > 0 else 0.0
@@ -591,6 +593,17 @@ class RPCAG(LowRankModel):
         return _pursuit_fit(
             self, rows, X, data, units, loss, noise, result, training, weight, attributes
         )
+
+
+def _without_graph(
+    model: "RPCAG", units: Units, loss: EntryLoss, noise: float, data: Array, low_rank: LowRank
+) -> Array:
+    """Low-rank part of data if the graph has no weight."""
+    if noise == 0 or not model.debias:
+        return low_rank.dense()
+    shrinkage, center = loss.threshold / loss.weight, bool(units.shift.any())
+    found = refit(data, low_rank, shrinkage, model.flag_rate, center=center)
+    return found.low_rank(found.solve(data)[0])
 
 
 def _start_tol(model: "RPCA | RPCAG", noise: float) -> float:

@@ -7,7 +7,7 @@ entries, and how far from the others. What the first weighs depends on how many 
 data are wrong themselves, which the fits tell; as many of the worst are left out of both.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 
 from robustpca.engine.linalg import Array
 from robustpca.engine.scratch import each, empty_beside, let_go
-from robustpca.engine.svt import row_tiles
+from robustpca.engine.svt import LowRank, row_tiles
 from robustpca.parts.entry_losses import EntryLoss
 from robustpca.parts.graphs import locality_order
 from robustpca.parts.units import column_moments
@@ -135,7 +135,13 @@ def best_of(outcomes: list[Outcome]) -> int:
     return int(np.argmin([outcome.cost(wrong, WEIGHT * wrong) for outcome in outcomes]))
 
 
-def pursuit_smoothness(X: Array, loss: EntryLoss, laplacian: Any, scale: float) -> float:
+def pursuit_smoothness(
+    X: Array,
+    loss: EntryLoss,
+    laplacian: Any,
+    scale: float,
+    without: Callable[[Array, LowRank], Array],
+) -> float:
     """Weight of a graph of the samples beside a nuclear norm; zero if the graph does not help.
 
     Parameters
@@ -148,6 +154,9 @@ def pursuit_smoothness(X: Array, loss: EntryLoss, laplacian: Any, scale: float) 
         Laplacian of the samples.
     scale : float
         Root mean square of the entries.
+    without : callable
+        Gives the low-rank part that data get for which the weight is zero, from that of the
+        convex problem.
     """
     if scale == 0:
         return 0.0
@@ -162,7 +171,8 @@ def pursuit_smoothness(X: Array, loss: EntryLoss, laplacian: Any, scale: float) 
             probes.X, loss, term, tol=PURSUIT_TOL, max_iter=PURSUIT_MAX_ITER, start=start
         )
         start = result.start()
-        outcomes.append(probes.outcome(result.low_rank.dense()))
+        fitted = result.low_rank.dense() if level else without(probes.X, result.low_rank)
+        outcomes.append(probes.outcome(fitted))
         # More smoothness than what is best makes it worse and worse.
         if best_of(outcomes) < len(outcomes) - 1:
             break
