@@ -9,6 +9,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from robustpca.parts import weightings
 from robustpca.parts.weightings import (
     WEIGHTINGS,
     AdaptiveNeighbors,
@@ -377,6 +378,17 @@ class TestAdaptiveNeighbors:
 
 
 class TestCoRobust:
+    @pytest.mark.parametrize("spread", [0.5, 1e-6, 0.0])
+    def test_among_many_samples_they_are_those_of_all_in_order(self, spread, rng):
+        # Few are active, more than are put into order at first, and all.
+        roots = 1 + spread * np.abs(rng.normal(size=20_000))
+        ordered = np.sort(roots)
+        sums = np.cumsum(ordered)
+        k = np.count_nonzero(sums - np.arange(len(roots)) * ordered > 0)
+        assert (k < weightings.FEW_ACTIVE) == (spread == 0.5)
+        expected = np.maximum(1 - (k - 1) * roots / sums[k - 1], 0.0)
+        np.testing.assert_array_equal(CoRobust._closed_form(roots**2), expected / expected.sum())
+
     @examples
     @given(losses=positive_ties | spread)
     def test_weights_meet_the_conditions_of_optimality(self, losses):
