@@ -45,6 +45,8 @@ SUMS_PER_TASK = 8
 FILE = "_robustpca_file"
 
 T = TypeVar("T")
+# Result of a block of rows and of the matching rows of other arrays.
+Job = Callable[[Any, tuple[Array, ...]], Any]
 
 
 class DaskRows(Rows):
@@ -149,17 +151,32 @@ class DaskRows(Rows):
             bounds[max(at, first) : at + n_blocks]
             for at in range(first - first % n_blocks, len(bounds), n_blocks)
         ]
-        shared: Any = (self.block_kind, self.center, self.dtype, function, state)
+        job: Any = self._job(function, state)
         if len(groups) > 1:
             # One node for what all of them need.
-            shared = delayed(shared, pure=False, traverse=False)
+            job = delayed(job, pure=False, traverse=False)
         pieces = [tuple(a[places[0][0] : places[-1][1]] for a in along) for places in groups]
         held = self._holders(n_blocks)[-len(groups) :]
         work = delayed(_work_in_turn, pure=False, traverse=False)
         return [
-            work(*each, reduce, shared)
+            work(*each, reduce, job)
             for each in zip(held, groups, _scattered(pieces), strict=True)
         ]
+
+    def _job(self, function: Task, state: tuple[Any, ...]) -> Job:
+        """What all tasks of a pass need, as one object.
+
+        Dask before 2025.4 takes a tuple that begins with a callable, as a kind of blocks is, for a
+        task of its own.
+        """
+        return partial(
+            _work,
+            kind=self.block_kind,
+            center=self.center,
+            dtype=self.dtype,
+            function=function,
+            state=state,
+        )
 
     def _blocks_per_task(self) -> int:
         """A power of two; the bits of results do not depend on it."""
@@ -189,9 +206,8 @@ class DaskRows(Rows):
         with one_blas_thread():
             found = apply(function, row, (), state)
         empty = tuple(part[:0] for part in (found if isinstance(found, tuple) else (found,)))
-        shared = (self.block_kind, self.center, self.dtype, function, state)
         # One node for what every task needs, which is not taken apart.
-        node = delayed((shared, empty), pure=False, traverse=False)
+        node = delayed((empty, self._job(function, state)), pure=False, traverse=False)
         array = self._in_blocks()
         tuples = da.blockwise(
             _lazy_work, "i", array, "ij", node, None,
@@ -340,13 +356,13 @@ def _scattered(pieces: list[Any]) -> list[Any]:
 
 def _lazy_work(blocks: list[Any], given: tuple[Any, ...]) -> tuple[Array, ...]:
     """Results of the one chunk of some rows, as a tuple in any case."""
-    shared, empty = given
+    empty, job = given
     (block,) = blocks
     if not block.shape[0]:  # what a filter left of a chunk
         return empty
     # Whoever computes it may have any number of threads, here and in BLAS.
     with one_blas_thread():
-        found = _work(block, (), *shared)
+        found = job(block, ())
     return found if isinstance(found, tuple) else (found,)
 
 
@@ -359,7 +375,7 @@ def _work_in_turn(
     places: list[Bounds],
     pieces: tuple[Array, ...],
     reduce: Reduction,
-    shared: tuple[Any, ...],
+    job: Job,
 ) -> Any:
     """Reduced results of some blocks; what holds them is a file, or a chunk that ends with them."""
     begin, end = places[0][0], places[-1][1]
@@ -367,7 +383,7 @@ def _work_in_turn(
 
     def work(start: int, stop: int) -> Any:
         rows = read(start, stop)
-        result = _work(rows, tuple(a[start - begin : stop - begin] for a in pieces), *shared)
+        result = job(rows, tuple(a[start - begin : stop - begin] for a in pieces))
         return kept(result, rows)
 
     # Whoever computes it may have any number of threads, here and in BLAS.
@@ -382,6 +398,7 @@ def _cut(chunk: Any, begin: int, start: int, stop: int) -> Any:
 def _work(
     block: Any,
     pieces: tuple[Array, ...],
+    *,
     kind: type[Block],
     center: Array,
     dtype: Any,
