@@ -143,6 +143,47 @@ def test_work_is_done_anew_where_what_a_worker_held_is_lost():
         dask_rows._again(work)
 
 
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        KeyError("tcp://127.0.0.1:1"),
+        OSError("Timed out trying to connect to tcp://127.0.0.1:1 after 30 s"),
+        CancelledError(),
+    ],
+)
+def test_whatever_dask_raises_where_a_worker_dies_while_it_is_sent_something(
+    trouble, X, stored, cluster, monkeypatch
+):
+    # The moment decides which of them it is, so no kill could be timed to give each.
+    monkeypatch.setattr(engine, "BLOCK_BYTES", 1 << 16)
+    weights, scatter, troubles = np.arange(len(X), dtype=float), cluster.scatter, [trouble] * 2
+
+    def send(*arguments, **options):
+        if troubles:
+            raise troubles.pop()
+        return scatter(*arguments, **options)
+
+    monkeypatch.setattr(cluster, "scatter", send)
+    expected = ArrayRows(X).sum("weighted_gram", along=(weights,))
+    found = lazy_rows(stored["dask"]).sum("weighted_gram", along=(weights,))
+    assert not troubles
+    for part, same_part in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(part, same_part)
+
+
+@pytest.mark.parametrize(
+    ("n_threads", "n_blocks", "per_task"),
+    [(1, 19, 32), (2, 16, 2), (2, 19, 2), (2, 5, 1), (4, 1000, 64), (100, 1000, 2)],
+)
+def test_no_thread_has_much_more_to_do_than_another(n_threads, n_blocks, per_task, tmp_path):
+    dask = pytest.importorskip("dask")
+    rows = lazy_rows(as_dask(np.memmap(tmp_path / "X.dat", np.float32, "w+", shape=(n_blocks, 4))))
+    rows.row_bytes = engine.BLOCK_BYTES
+    assert len(rows.bounds) == n_blocks
+    with dask.config.set(scheduler="threads", num_workers=n_threads):
+        assert rows._blocks_per_task() == per_task
+
+
 def kill(process):
     # A worker that was killed before may still have been on the list.
     with suppress(ProcessLookupError):

@@ -36,6 +36,8 @@ BLOCKS_PER_THREAD = 2
 # Tasks that each of several threads gets in a pass over a file: so many that none waits for long
 # at its end, so few that sending and answering costs little.
 TASKS_PER_THREAD = 4
+# How much more than with the smallest tasks a thread may have to do.
+UNEVEN = 1.1
 # Most blocks of one task, which are done again if its worker dies.
 BLOCKS_PER_TASK = 64
 # Sums that one task adds up: a power of two, as `fold` asks for.
@@ -186,7 +188,15 @@ class DaskRows(Rows):
             return 1 << max(0, (n_blocks // len(self.X.chunks[0])).bit_length() - 1)
         n_threads = _n_threads()
         n_tasks = TASKS_PER_THREAD * n_threads if n_threads > 1 else 1
-        return min(BLOCKS_PER_TASK, 1 << ((n_blocks - 1) // n_tasks).bit_length())
+        largest = min(BLOCKS_PER_TASK, 1 << ((n_blocks - 1) // n_tasks).bit_length())
+
+        def longest(size: int) -> int:
+            """Blocks of the thread that has most to do."""
+            return min(n_blocks, size * -(-n_blocks // (size * max(1, n_threads))))
+
+        # Smaller groups only where a thread would wait for another at the end of the pass.
+        sizes = [largest >> halvings for halvings in range(largest.bit_length())]
+        return next(size for size in sizes if longest(size) <= UNEVEN * longest(1))
 
     def _holders(self, n_blocks: int) -> list[Any]:
         """For each group of blocks what its rows are read from: the file, or a chunk with them."""
