@@ -361,7 +361,12 @@ def _scattered(pieces: list[Any]) -> list[Any]:
     client = _client() if pieces[0] else None
     if client is None:
         return pieces
-    return list(client.scatter(pieces, hash=False))
+    try:
+        return list(client.scatter(pieces, hash=False))
+    except Exception as error:
+        # If a worker dies meanwhile, the moment decides what Dask raises: that a connection closed,
+        # was refused until there was no time left, or that a key is missing from a dict.
+        raise CancelledError("Rows could not be sent to the workers of the cluster.") from error
 
 
 def _lazy_work(blocks: list[Any], given: tuple[Any, ...]) -> tuple[Array, ...]:
