@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 from scipy.optimize import brentq
 
-from robustpca.engine.blocks import DenseBlock, WideBlock
+from robustpca.engine.blocks import DenseBlock, WideBlock, cached_rows, slices
 from robustpca.engine.linalg import Array, principal_axes, square_norms
 from robustpca.engine.rows import Rows
 from robustpca.engine.view import View
@@ -253,9 +253,13 @@ def _reach(along: Array, lengths: Array, guess: float) -> float:
     across = np.sqrt(np.maximum(lengths**2 - along**2, 0.0))
 
     def slope(reach: float) -> float:
-        ahead = reach - along
-        away = np.hypot(ahead, across)
-        return float(np.sum(ahead / np.where(away > 0, away, 1.0)))
+        total = 0.0
+        # By parts that a cache holds: new memory for all rows would cost more than the arithmetic.
+        for place in slices(len(along), cached_rows(4 * along.itemsize)):
+            ahead = reach - along[place]
+            away = np.hypot(ahead, across[place])
+            total += float(np.sum(ahead / np.where(away > 0, away, 1.0)))
+        return total
 
     if slope(0.0) >= 0:
         return 0.0
