@@ -119,6 +119,9 @@ LpPCA(3)
 
 X = 1e200 * np.arange(50.0).reshape(25, 2); y = np.arange(25) % 2
 RVFLClassifier()
+
+X = np.array([[5.0, np.nan], [5.0, 28.0], [5.0, 1.0]])
+FRPCAG(n_components=2, max_iter=5)
 """
 
 

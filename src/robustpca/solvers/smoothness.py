@@ -56,7 +56,7 @@ class Outcome:
     def cost(self, wrong: float, weight: float) -> float:
         """Weighted mean of the errors without as many of the worst as are ``wrong``."""
         mended, changed = (
-            float(errors[: max(1, round((1 - wrong) * len(errors)))].mean())
+            _mean(errors[: max(1, round((1 - wrong) * len(errors)))])
             for errors in (self.mended, self.changed)
         )
         return weight * mended + (1 - weight) * changed
@@ -124,8 +124,13 @@ class Probes:
         return Outcome(
             np.sort(np.square(mended * self.units[self.spoiled[1]])),
             np.sort(np.square(changed * self.units[self.others[1]])),
-            float(far.mean()),
+            _mean(far),
         )
+
+
+def _mean(values: Array) -> float:
+    """Mean; zero of none, if the few entries that were drawn from a small table are missing."""
+    return float(values.mean()) if len(values) else 0.0
 
 
 def best_of(outcomes: list[Outcome]) -> int:
