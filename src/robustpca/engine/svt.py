@@ -101,16 +101,30 @@ def lanes(shape: tuple[int, ...]) -> list[list[slice]]:
 
 
 def products(
-    A: Array, work: Callable[[slice], Array], pool: ThreadPool, *, add: bool = False
+    A: Array,
+    work: Callable[[slice], Array],
+    pool: ThreadPool,
+    *,
+    add: bool = False,
+    out: Array | None = None,
 ) -> Array:
-    """Products of the rows of a matrix, a part of each lane at a time: joined, or added up."""
+    """Products of the rows of a matrix, a part of each lane at a time.
+
+    They are joined, added up, or written to ``out``, where they need no memory twice.
+    """
 
     def lane_work(lane: slice) -> Array:
         places = slices(lane.stop, PRODUCT_ROWS, lane.start)
+        if out is not None:
+            for place in each(places, A):
+                out[place] = work(place)
+            return out
         parts = (work(place) for place in each(places, A))
         return np.asarray(sum(parts)) if add else np.concatenate(list(parts))
 
     found = pool.map(lane_work, even_slices(len(A), N_LANES))
+    if out is not None:
+        return out
     return np.sum(found, axis=0) if add else np.concatenate(found)
 
 
@@ -341,7 +355,8 @@ def restricted_norm(A: Array, directions: Array, pool: ThreadPool) -> float:
     if len(directions) == 0:
         return 0.0
     # In the order of LAPACK, which works in place then.
-    images = np.asfortranarray(products(A, lambda place: A[place] @ directions.T, pool))
+    images = np.empty((len(A), len(directions)), A.dtype, order="F")
+    products(A, lambda place: A[place] @ directions.T, pool, out=images)
     basis = linalg.qr(images, mode="economic", overwrite_a=True, check_finite=False)[0]
     back = products(A, lambda place: basis[place].T @ A[place], pool, add=True)
     gram = np.asarray(back @ back.T, dtype=np.float64)

@@ -9,7 +9,7 @@ included. `ResidualFlags` flags the residuals of any other fit.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -18,7 +18,7 @@ from scipy import linalg, special
 from robustpca.engine.blocks import slices
 from robustpca.engine.linalg import Array, column_percentiles, square_norms
 from robustpca.engine.scratch import each, in_groups, taken
-from robustpca.engine.svt import LowRank, lanes, tile_rows
+from robustpca.engine.svt import PRODUCT_ROWS, LowRank, lanes, tile_rows
 from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.solvers.penalties import observed_norm
 from robustpca.solvers.row_flags import MOST_LEVERAGE, LeastSquares, accelerate, clip_forces
@@ -237,46 +237,49 @@ def refit(
     cut, inside = gaussian_cut(rate)
     longest = max(X.shape)
     threshold = hard_threshold(min(X.shape) / longest) * np.sqrt(longest)
-    values, right = low_rank.values + shrinkage, low_rank.right.astype(np.float64)
+    values = low_rank.values + shrinkage
     left = low_rank.left * (values / low_rank.values)
-    chosen = slice(None, None, max(1, X.size // SAMPLED_ENTRIES))
-    some = taken(X, chosen)
-    errors = np.abs(some - left[chosen] @ right)
-    size = observed_norm(some) / np.sqrt(np.count_nonzero(~np.isnan(some)))
-    least = max(LEAST_SHARE, 10 * float(np.finfo(X.dtype).eps)) * float(size)
-    least = least or 1.0  # data that are all zero fit in any unit
-    noise = _moderated(np.maximum(PER_MEDIAN * _medians(errors), least), len(errors))
-    mean, right = np.zeros(X.shape[1]), right / noise
+    low_rank = LowRank(left, low_rank.right.astype(np.float64), values)
+    noise, least = _first_noise(X, low_rank)
+    mean, low_rank = np.zeros(X.shape[1]), replace(low_rank, right=low_rank.right / noise)
     moves: list[float] = []
     with ThreadPool() as pool:
         for _ in range(MAX_PASSES):
-            images = np.empty((len(X), len(right)))
-            work = partial(_clean_products, X, mean, noise, left, right, _rooms(right), cut, images)
-            parts = zip(*pool.map(work, lanes(X.shape)), strict=True)
-            sums, (totals, squares, counts) = (np.sum(part, axis=0) for part in parts)
-            if not counts.any():  # nothing is left to fit to
+            found, (totals, squares, counts) = _clean_fit(
+                pool, X, mean, noise, low_rank, cut, center
+            )
+            if found is None:
                 break
             if center:
-                average = images.mean(axis=0)
-                mean, sums = mean + noise * totals / len(X), sums - np.outer(average, totals)
-                images -= average
-            before = LowRank(left, right, values)
-            left, right, values = _principal(images, sums)
-            moves.append(LowRank(left, right, values).distance(before))
+                mean = mean + noise * totals / len(X)
+            moves.append(found.distance(low_rank))
+            low_rank, values = found, found.values
             large = values > threshold / np.sqrt(counts.sum() / X.size)
             if moves[-1] < NEARLY * np.linalg.norm(values) and not large.all():
-                left, right, values = left[:, large], right[large], values[large]
+                low_rank = LowRank(found.left[:, large], found.right[large], values[large])
                 moves = []
             else:
                 settled = moves[-1] < SMALL_MOVE * np.sqrt(len(values) * sum(X.shape))
                 if settled or (len(moves) > PATIENCE and moves[-1] >= SLOW * moves[-1 - PATIENCE]):
                     break
-            found = noise * np.sqrt(squares / (inside * np.maximum(counts, 1)))
-            factor = _moderated(np.maximum(found, least), float(counts.mean())) / noise
-            noise, right = noise * factor, right / factor
-    basis, turn = np.linalg.qr(right.T)
-    deviations = np.maximum(np.sqrt(square_norms(turn @ left.T) / len(left)), TINY**0.5)
+            deviations = noise * np.sqrt(squares / (inside * np.maximum(counts, 1)))
+            factor = _moderated(np.maximum(deviations, least), float(counts.mean())) / noise
+            noise, low_rank = noise * factor, replace(low_rank, right=low_rank.right / factor)
+    basis, turn = np.linalg.qr(low_rank.right.T)
+    squares = square_norms(turn @ low_rank.left.T) / len(X)
+    deviations = np.maximum(np.sqrt(squares), TINY**0.5)
     return RobustRows(mean, np.ascontiguousarray(basis.T), deviations, noise, cut)
+
+
+def _first_noise(X: Array, low_rank: LowRank) -> tuple[Array, float]:
+    """Noise of each column about a low-rank part, from some rows, and the least that is possible."""
+    chosen = slice(None, None, max(1, X.size // SAMPLED_ENTRIES))
+    some = taken(X, chosen)
+    errors = np.abs(some - low_rank.dense(chosen))
+    size = observed_norm(some) / np.sqrt(np.count_nonzero(~np.isnan(some)))
+    least = max(LEAST_SHARE, 10 * float(np.finfo(X.dtype).eps)) * float(size)
+    least = least or 1.0  # data that are all zero fit in any unit
+    return _moderated(np.maximum(PER_MEDIAN * _medians(errors), least), len(errors)), least
 
 
 def gaussian_cut(rate: float) -> tuple[float, float]:
@@ -303,12 +306,40 @@ def _rooms(right: Array) -> Array:
     return 1 - np.minimum(np.einsum("ij,ij->j", right, whole), MOST_LEVERAGE)
 
 
+def _clean_fit(
+    pool: ThreadPool,
+    X: Array,
+    mean: Array,
+    noise: Array,
+    low_rank: LowRank,
+    cut: float,
+    center: bool,
+) -> tuple[LowRank | None, Array]:
+    """The low-rank part of rows without wrong entries, and the sums of `clean_tile`.
+
+    None if nothing is left to fit to.
+    """
+    images = np.empty(low_rank.left.shape)
+    rooms = _rooms(low_rank.right)
+    work = partial(_clean_products, X, mean, noise, low_rank, rooms, cut, images)
+    products, sums = (
+        np.sum(part, axis=0) for part in zip(*pool.map(work, lanes(X.shape)), strict=True)
+    )
+    totals, _, counts = sums
+    if not counts.any():
+        return None, sums
+    if center:
+        average = images.mean(axis=0)
+        products = products - np.outer(average, totals)
+        images -= average
+    return _principal(images, products), sums
+
+
 def _clean_products(
     X: Array,
     mean: Array,
     noise: Array,
-    left: Array,
-    right: Array,
+    low_rank: LowRank,
     rooms: Array,
     cut: float,
     images: Array,
@@ -319,12 +350,12 @@ def _clean_products(
     Writes the products with the directions to ``images``. Returns sums over rows: of the rows
     times their products, and those of `clean_tile`.
     """
-    products = np.zeros(right.shape)
-    sums = np.zeros((3, right.shape[1]))
+    products = np.zeros(low_rank.right.shape)
+    sums = np.zeros((3, X.shape[1]))
     for place in each(tiles, X):
-        low = left[place] @ right
+        low = low_rank.dense(place)
         compiled(clean_tile)(X[place], mean, 1 / noise, low, cut**2 * rooms, sums)
-        images[place] = low @ right.T
+        images[place] = low @ low_rank.right.T
         products += images[place].T @ low
     sums[1] /= rooms
     return products, sums
@@ -349,11 +380,8 @@ def clean_tile(X: Array, mean: Array, scale: Array, low: Array, most: Array, sum
             sums[0, j] += low[i, j]
 
 
-def _principal(images: Array, sums: Array) -> tuple[Array, Array, Array]:
-    """Singular vectors and values of a matrix within the span of its images.
-
-    Returns the left vectors times the values, the right ones as rows, and the values.
-    """
+def _principal(images: Array, sums: Array) -> LowRank:
+    """The part of a matrix within the span of its images, which are written over."""
     gram = images.T @ images
     scale = 1 / np.sqrt(np.maximum(np.diag(gram), TINY))
     found, vectors = np.linalg.eigh(gram * scale[:, None] * scale)
@@ -367,7 +395,11 @@ def _principal(images: Array, sums: Array) -> tuple[Array, Array, Array]:
     else:
         # Squares would lose the digits of the smallest.
         turn, values, right = np.linalg.svd(projected, full_matrices=False)
-    return images @ (root @ (turn * values)), right, values
+    # In the place of the images: factors of all rows are most of the memory of a fit to a file.
+    left, turned = images[:, : len(values)], root @ (turn * values)
+    for place in slices(len(images), PRODUCT_ROWS):
+        left[place] = images[place] @ turned
+    return LowRank(left, right, values)
 
 
 def _moderated(noise: Array, n_entries: float) -> Array:
