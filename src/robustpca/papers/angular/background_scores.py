@@ -73,8 +73,8 @@ table = Table(
         "Each seed draws half of the frames; at the quick level a quarter, of half the size.",
         "AE is but a little better than PCA. TAE is much better, and on moving water the best of "
         "the paper's methods; on the others Inexact ALM is, by far.",
-        "Claims are judged on the two filmed scenes, as the paper's are; the synthetic video, whose "
-        "background is the same in all frames, is a control.",
+        "Claims are judged on the two filmed scenes, as the paper's are; the synthetic video, whose"
+        " background is the same in all frames, is a control.",
         "The median of each pixel is not in the paper. It has no components, so nothing that "
         "moves can be taken for background, and it is hard to beat.",
         "At the quick level TAE keeps 8 to 16 % of the frames at 60 degrees. On highway these show "

@@ -47,9 +47,12 @@ table = Table(
     paper=PAPER,
     claims=[
         Claim(
-            text="EPCA has the highest accuracy of clusters.",
+            text="EPCA has a higher accuracy of clusters than all methods before PCA-AN.",
             section="VI-C, on Table III",
             method="EPCA",
+            against=[name for name in table_1.table.methods if name not in ("EPCA", "PCA-AN")],
+            caveat="PCA-AN, of which the paper does not state the number of active samples, is "
+            "compared apart.",
         ),
         Claim(
             text="EPCA finds clusters better than PCA-AN.",
