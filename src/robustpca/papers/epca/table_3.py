@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from robustpca import EPCA
+from robustpca import EPCA, PCAAN
 from robustpca.bench.declarations import Claim, Source, Table, best_of, by_level
 from robustpca.metrics import clustering_accuracy
 from robustpca.papers.clustering import Clustering, spread
@@ -26,6 +26,7 @@ table = Table(
     corruption=table_1.table.corruption,
     methods={
         **table_1.table.methods,
+        "PCA-AN, 0.99 active": PCAAN(n_active=0.99),
         "EPCA": best_of(
             EPCA(),
             chosen_by="the labels",
@@ -55,7 +56,15 @@ table = Table(
             "compared apart.",
         ),
         Claim(
-            text="EPCA finds clusters better than PCA-AN.",
+            text="EPCA finds clusters better than PCA-AN with the printed errors.",
+            section="VI-C and VII",
+            method="EPCA",
+            against=["PCA-AN, 0.99 active"],
+            caveat="The paper does not state how many samples are active. With 0.99 of them the "
+            "errors of its Table I are met (epca_pcaan_k).",
+        ),
+        Claim(
+            text="EPCA finds clusters better than PCA-AN as its own paper recommends it.",
             section="VI-C and VII",
             method="EPCA",
             against=["PCA-AN"],
