@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from robustpca import EPCA, L1PCA, PCAAN, AngularEmbedding
+from robustpca import EPCA, FRPCAG, L1PCA, PCAAN, RPCA, AngularEmbedding
 from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine import dask_rows
 from robustpca.engine import rows as engine
@@ -211,6 +211,8 @@ def two_workers(cluster, client):
         ("array", L1PCA(3, tol=1e-2), 20),
         *(("file", EPCA(3, tol=1e-2), 5), ("file", L1PCA(3, tol=1e-2), 5)),
         *(("file", PCAAN(3, tol=1e-2), 5), ("file", AngularEmbedding(3), 5)),
+        ("file", RPCA(), 5),
+        ("file", FRPCAG(sample_smoothness=1.0, feature_smoothness=1.0), 5),
     ],
 )
 def test_a_worker_killed_at_any_moment_changes_nothing(

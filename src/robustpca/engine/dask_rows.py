@@ -161,8 +161,7 @@ class DaskRows(Rows):
         held = self._holders(n_blocks)[-len(groups) :]
         work = delayed(_work_in_turn, pure=False, traverse=False)
         return [
-            work(*each, reduce, job)
-            for each in zip(held, groups, _scattered(pieces), strict=True)
+            work(*each, reduce, job) for each in zip(held, groups, _scattered(pieces), strict=True)
         ]
 
     def _job(self, function: Task, state: tuple[Any, ...]) -> Job:

@@ -272,7 +272,7 @@ def refit(
 
 
 def _first_noise(X: Array, low_rank: LowRank) -> tuple[Array, float]:
-    """Noise of each column about a low-rank part, from some rows, and the least that is possible."""
+    """Noise of each column about a low-rank part, from some rows, and the least it can be."""
     chosen = slice(None, None, max(1, X.size // SAMPLED_ENTRIES))
     some = taken(X, chosen)
     errors = np.abs(some - low_rank.dense(chosen))
