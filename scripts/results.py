@@ -77,9 +77,13 @@ def main() -> None:
         run = {row["table"] for row in read_results(arguments.folder)}
         wanted = run & set(arguments.names or run)
         tables = [table for name, table in all_tables().items() if name in wanted]
-        rows = collect(tables, arguments.folder, level=LEVEL).rows
-        for path in keep(rows, RESULTS, LEVEL):
+        outcome = collect(tables, arguments.folder, level=LEVEL)
+        for path in keep(outcome.rows, RESULTS, LEVEL):
             print(f"{path.relative_to(ROOT)}: {path.stat().st_size} bytes")
+        # The rows of data that cannot be read here cannot be told from those of older code.
+        for name, missing in outcome.missing_data.items():
+            if missing:
+                print(f"{name}: nothing kept of {', '.join(missing)}, whose data are not here.")
         return
     report = kept_report()
     print(write_report(report, ROOT / "build" / "papers"))

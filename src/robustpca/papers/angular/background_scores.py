@@ -15,6 +15,7 @@ from robustpca.papers.angular.samples import SomeSamples
 from robustpca.papers.video import foreground
 
 RIVALS = ("PCA", "EM PCA", "Inexact ALM", "TGA")
+FILMED = {"dataset": ["highway", "canoe"]}  # the paper speaks of filmed scenes alone
 BY_EYE = "The paper judges by eye, on other videos."
 
 
@@ -72,6 +73,8 @@ table = Table(
         "Each seed draws half of the frames; at the quick level a quarter, of half the size.",
         "AE is but a little better than PCA. TAE is much better, and on moving water the best of "
         "the paper's methods; on the others Inexact ALM is, by far.",
+        "Claims are judged on the two filmed scenes, as the paper's are; the synthetic video, whose"
+        " background is the same in all frames, is a control.",
         "The median of each pixel is not in the paper. It has no components, so nothing that "
         "moves can be taken for background, and it is hard to beat.",
         "At the quick level TAE keeps 8 to 16 % of the frames at 60 degrees. On highway these show "
@@ -87,6 +90,7 @@ table = Table(
             section="Background Modeling, on Fig. 3",
             method="AE from the mean",
             against=("PCA", "EM PCA"),
+            where=FILMED,
             score="ghost error",
             better="lower",
             caveat=BY_EYE,
@@ -96,6 +100,7 @@ table = Table(
             section="Background Modeling, on Fig. 3",
             method="TAE from the mean",
             against=("AE from the mean",),
+            where=FILMED,
             score="ghost error",
             better="lower",
             caveat=BY_EYE,
@@ -105,10 +110,11 @@ table = Table(
             section="Background Modeling, on Fig. 4",
             method="TAE from the mean",
             against=(*RIVALS, "AE from the mean"),
+            where=FILMED,
             score="ghost error",
             better="lower",
             caveat="The paper judges by eye, on six frames of other videos. In two of its three "
-            "the background moves, as on canoe alone of ours; there TAE is the best.",
+            "the background moves, as on canoe of ours; there TAE is the best.",
         ),
     ],
 )

@@ -10,7 +10,7 @@ from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.tools.video.kernels import evidence_kernel, pixel_kernel
 from robustpca.tools.video.masks import MaskRule, mask_of
 
-__all__ = ["Background", "light_codes", "masked_background", "noise_about"]
+__all__ = ["Background", "light_codes", "masked_background", "noise_about", "square_noise"]
 
 # Pixels that the light of a frame is found from, at most, and blocks for the light of all frames.
 MOST_PIXELS, N_BLOCKS = 20_000, 600
@@ -19,6 +19,11 @@ MOST_PIXELS, N_BLOCKS = 20_000, 600
 SHARE, PART, QUANTILE = 0.4, 0.5, 0.8
 # Pixels that are regressed at a time.
 CHUNK = 4096
+# Codecs take a picture apart into squares of such a side. Jumps of the residuals between squares
+# tell how coarse they are: this share of the jumps is smaller than so many standard deviations.
+SQUARE, CALM, BOUND = 8, 0.95, 1.96
+# Frames that are looked at for them, at most.
+MOST_FRAMES = 30
 # Fits to the pixels that do not move. While learning, a pixel moves with less ease: what waves
 # would be left out, and its noise underrated.
 ROUNDS, DOUBT = 2, -1.0
@@ -130,13 +135,17 @@ def masked_background(
     codes = light_codes(samples, n_components)
     design = np.column_stack([np.ones(len(samples)), codes])
     moving = np.zeros(samples.shape[:3], bool)
-    found = fitted(samples, design, moving, span, None)
+    floor = span / 255
+    found = fitted(samples, design, moving, span, floor, None)
+    lights = design[:, 1:].astype(np.float32)
+    floor = max(floor, square_noise(samples, found, lights))
+    found = replace(found, sigma=np.maximum(found.sigma, np.float32(floor)))
     rule = replace(rule, prior=DOUBT)
     for _ in range(ROUNDS):
         for i, frame in enumerate(samples):
-            logit = found.logit_of(frame, found.behind(design[i, 1:].astype(np.float32)), rule.cap)
+            logit = found.logit_of(frame, found.behind(lights[i]), rule.cap)
             moving[i] = mask_of(logit, rule)
-        found = fitted(samples, design, moving, span, found)
+        found = fitted(samples, design, moving, span, floor, found)
     return found
 
 
@@ -146,7 +155,7 @@ def noise_about(samples: Array, start: Background, rule: MaskRule) -> Background
     codes = np.stack([start.light_of(frame) for frame in samples])
     behind = np.stack([start.behind(code) for code in codes])
     residuals = (samples - behind).reshape(n_frames, -1)
-    floor = start.span / 255
+    floor = max(start.span / 255, square_noise(samples, start, codes))
     scale = _deviation(residuals, floor)
     rule = replace(rule, prior=DOUBT)
     for _ in range(ROUNDS):
@@ -163,13 +172,42 @@ def noise_about(samples: Array, start: Background, rule: MaskRule) -> Background
     return replace(start, sigma=scale.astype(np.float32).reshape(shape))
 
 
+def square_noise(samples: Array, start: Background, lights: Array) -> float:
+    """Standard deviation of what a coarse codec adds to its squares, from jumps between them.
+
+    Squares are wrong as a whole, at some moments alone, and so look like things that move. Jumps
+    inside of squares, which noise and real things make as well, are subtracted.
+    """
+    step = -(-len(samples) // MOST_FRAMES)
+    large: tuple[list[Array], list[Array]] = ([], [])
+    for frame, light in zip(samples[::step], lights[::step], strict=True):
+        residual = frame - start.behind(light)
+        for found, lines in zip(large, (residual, residual.swapaxes(0, 1)), strict=True):
+            jumps = np.abs(np.diff(lines, axis=0)).reshape(len(lines) - 1, -1)
+            found.append(np.quantile(jumps, CALM, axis=1) ** 2)
+    excess = 0.0
+    for found in large:
+        # Medians: the outline of a thing is on few lines if it stands, and at few times if not.
+        usual = np.median(found, axis=0)
+        between, half = np.arange(SQUARE - 1, len(usual) - SQUARE // 2, SQUARE), SQUARE // 2
+        if len(between):
+            inside = (usual[between - half] + usual[between + half]) / 2
+            excess += max(float(np.median(usual[between] - inside)), 0.0) / 2
+    # A jump is the difference of two squares.
+    return float(np.sqrt(excess / 2)) / BOUND
+
+
 def fitted(
-    samples: Array, design: Array, moving: Array, span: float, before: Background | None
+    samples: Array,
+    design: Array,
+    moving: Array,
+    span: float,
+    floor: float,
+    before: Background | None,
 ) -> Background:
     """Regress all pixels on the codes of the frames: by absolute deviations if nothing is known."""
     n_frames, height, width, n_channels = samples.shape
     q, size = design.shape[1], height * width * n_channels
-    floor = span / 255
     coef = np.zeros((size, q))
     scale = np.empty(size)
     flat, masks = samples.reshape(n_frames, -1), moving.reshape(n_frames, -1)
