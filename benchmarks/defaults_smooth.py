@@ -1,6 +1,6 @@
 """What the defaults of RPCAG and FRPCAG and n_components="auto" give, without turning a knob.
 
-    python benchmarks/defaults_smooth.py [ranks] [errors] [--quick]
+    python benchmarks/defaults_smooth.py [ranks] [errors] [--quick] [--frpcag]
 
 ``ranks``   how often n_components="auto" finds a planted rank of 3, and what it finds on real
             data.
@@ -10,7 +10,8 @@
 
 Each figure is over 10 seeds (2 with --quick); a ratio compares the default with the best weights
 of a grid, chosen by the truth, with `RPCA` and with PCA at the best of four ranks. ``fits`` is the
-CPU time of a fit that chooses its weights over that of one that is given them.
+CPU time of a fit that chooses its weights over that of one that is given them. With ``--frpcag``
+RPCA and RPCAG, which take most of the time, are left out.
 """
 
 import argparse
@@ -161,7 +162,7 @@ def clusters(mean: float) -> Callable[[int], tuple[Array, Array]]:
     return make
 
 
-def errors(n_seeds: int) -> None:
+def errors(n_seeds: int, pursuit: bool) -> None:
     """Print the errors of the defaults beside those of a grid and of others."""
     head = f"{'':26}{'nothing':>8}{'PCA':>7}{'RPCA':>7}"
     head += f"{'RPCAG()':>9}{'/grid':>12}{'/RPCA':>12}{'fits':>5}"
@@ -169,17 +170,19 @@ def errors(n_seeds: int) -> None:
     print("Errors: median over seeds; ratios: median (worst)")
     print(head)
     for mean in (0.0, 10.0):
-        show(f"clusters, mean {mean:.0f}", clusters(mean), n_seeds)
+        show(f"clusters, mean {mean:.0f}", clusters(mean), n_seeds, pursuit)
     for name, size, n_columns in SETS:
         X = stored(name, size)
         if X is not None:
             for how, spoil in cases(name, X[:, :n_columns]):
-                show(f"{name}, {how}", spoil, n_seeds)
+                show(f"{name}, {how}", spoil, n_seeds, pursuit)
 
 
-def show(name: str, make: Callable[[int], tuple[Array, Array]], n_seeds: int) -> None:
-    """Print one line of errors."""
-    lines = np.array([measured(*make(seed)) for seed in range(n_seeds)])
+def show(
+    name: str, make: Callable[[int], tuple[Array, Array]], n_seeds: int, pursuit: bool
+) -> None:
+    """Print one line of errors, those of RPCA and RPCAG only if they are asked for."""
+    lines = np.array([measured(*make(seed), pursuit) for seed in range(n_seeds)])
     nothing, pca, rpca, rpcag, grid, ratio, frpcag, descent_grid, descent_ratio = lines.T
     text = f"{name:26}" + "".join(f"{np.median(v):{w}.3f}" for v, w in ((nothing, 8), (pca, 7)))
     text += f"{np.median(rpca):7.3f}{np.median(rpcag):9.3f}"
@@ -193,7 +196,7 @@ def spread(ratios: Array) -> str:
     return f"{f'{np.median(ratios):.2f} ({ratios.max():.2f})':>12}"
 
 
-def measured(X: Array, truth: Array) -> list[float]:
+def measured(X: Array, truth: Array, pursuit: bool) -> list[float]:
     """Errors of doing nothing, PCA, RPCA, and of both methods with the cost of their choice."""
     unit = np.linalg.norm(truth - np.median(truth, axis=0))
 
@@ -203,34 +206,25 @@ def measured(X: Array, truth: Array) -> list[float]:
     def fitted(kind: Any, **settings: Any) -> float:
         return error(kind(**settings).fit(X).low_rank_)
 
+    def chosen(kind: Any, grid: list[dict[str, float]], names: list[str]) -> list[float]:
+        best = min(fitted(kind, **settings) for settings in grid)
+        time, model = seconds(lambda: kind().fit(X))
+        weights = {name: getattr(model, f"{name}_") for name in names}
+        given, _ = seconds(lambda: kind(**weights).fit(X))
+        return [error(model.low_rank_), best, time / given]
+
     plain = []
     for rank in (5, 10, 20, 40):
         pca = PCA(rank, random_state=0).fit(X)
         plain.append(error(pca.inverse_transform(pca.transform(X))))
-    pursuit = [fitted(RPCAG, smoothness=level, tol=1e-4, max_iter=500) for level in PURSUIT_LEVELS]
-    descent = [
-        fitted(FRPCAG, sample_smoothness=one, feature_smoothness=two, tol=1e-3)
-        for one, two in product(LEVELS, LEVELS)
-    ]
-    time, model = seconds(lambda: RPCAG().fit(X))
-    given, _ = seconds(lambda: RPCAG(smoothness=0.0).fit(X))
-    descent_time, smooth = seconds(lambda: FRPCAG().fit(X))
-    weights = {
-        "sample_smoothness": smooth.sample_smoothness_,
-        "feature_smoothness": smooth.feature_smoothness_,
-    }
-    descent_given, _ = seconds(lambda: FRPCAG(**weights).fit(X))
-    return [
-        error(X),
-        min(plain),
-        fitted(RPCA),
-        error(model.low_rank_),
-        min(pursuit),
-        time / given,
-        error(smooth.low_rank_),
-        min(descent),
-        descent_time / descent_given,
-    ]
+    split = [np.nan] * 4
+    if pursuit:
+        grid = [{"smoothness": level, "tol": 1e-4, "max_iter": 500} for level in PURSUIT_LEVELS]
+        split = [fitted(RPCA), *chosen(RPCAG, grid, ["smoothness"])]
+    names = ["sample_smoothness", "feature_smoothness"]
+    pairs = [dict(zip(names, pair, strict=True)) for pair in product(LEVELS, LEVELS)]
+    descent = chosen(FRPCAG, [{**pair, "tol": 1e-3} for pair in pairs], names)
+    return [error(X), min(plain), *split, *descent]
 
 
 def main() -> None:
@@ -238,14 +232,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tables", nargs="*", choices=["ranks", "errors", []], default=[])
     parser.add_argument("--quick", action="store_true", help="2 seeds instead of 10")
+    parser.add_argument("--frpcag", action="store_true", help="errors without RPCA and RPCAG")
     arguments = parser.parse_args()
     n_seeds = 2 if arguments.quick else 10
     with warnings.catch_warnings():
         # Weights of a grid are not all sensible, and the fits say so.
         warnings.simplefilter("ignore")
-        for run in (ranks, errors):
-            if not arguments.tables or run.__name__ in arguments.tables:
-                run(n_seeds)
+        if not arguments.tables or "ranks" in arguments.tables:
+            ranks(n_seeds)
+        if not arguments.tables or "errors" in arguments.tables:
+            errors(n_seeds, not arguments.frpcag)
 
 
 if __name__ == "__main__":

@@ -132,6 +132,27 @@ def test_the_best_outcome_weighs_mending_by_what_is_wrong():
     assert (best_of(clean), best_of(spoiled)) == (0, 1)
 
 
+def test_the_best_outcome_is_judged_by_what_it_finds_itself():
+    def outcome(mended, changed, share):
+        return Outcome(np.full(100, mended), np.full(100, changed), share)
+
+    # The first one is best if a tenth is wrong, and finds more; the second one is best then, but
+    # finds that hardly anything is wrong, for which it changes far too much.
+    trials = [outcome(0.5, 0.42, 0.15), outcome(0.0, 0.45, 0.02), outcome(9.0, 0.0, 0.02)]
+    assert best_of(trials) == 2
+
+
+def test_entries_that_are_wrong_by_less_than_a_deviation_are_counted_by_those_that_are_by_more():
+    X = np.random.default_rng(0).normal(size=(400, 50))
+    probes = Probes.of(X, np.ones(50))
+    fitted, (rows, columns) = X.copy(), probes.others
+    tenth = len(rows) // 10
+    for number, off in enumerate((0.5, 1.5, 3.0)):
+        some = slice(number * tenth, (number + 1) * tenth)
+        fitted[rows[some], columns[some]] += off * probes.deviations[columns[some]]
+    assert probes.outcome(fitted).share == pytest.approx(0.25, rel=0.01)
+
+
 def test_the_default_path_of_rpcag_holds_the_useful_weights():
     X, truth = clusters(0)
     path = smoothness_path(X, estimator=RPCAG(tol=1e-4))

@@ -1,10 +1,9 @@
 """Robust starts: which samples to trust before anything has been fitted."""
 
 import numpy as np
-from scipy import stats
 
 from robustpca.engine.blocks import DenseBlock
-from robustpca.engine.linalg import Array
+from robustpca.engine.linalg import Array, median
 from robustpca.engine.rows import Rows
 
 N_DIRECTIONS = 250
@@ -66,9 +65,10 @@ def outlyingness(
         directions, location, spread = directions[:, useful], location[useful], spread[useful]
         far = rows.map(_largest, directions / spread, location / spread)
     distances = np.sqrt(np.maximum(outside, 0.0))
-    deviation = stats.median_abs_deviation(distances[chosen])
+    middle = median(distances[chosen])
+    deviation = median(np.abs(distances[chosen] - middle))
     if deviation > 0:
-        far = np.maximum(far, (distances - np.median(distances[chosen])) / deviation)
+        far = np.maximum(far, (distances - middle) / deviation)
     return far
 
 

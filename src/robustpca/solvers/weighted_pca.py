@@ -435,7 +435,8 @@ class WeightedPCA:
             values, axes = linalg.eigh(gram, subset_by_index=leading, check_finite=False)
             values, axes = values[::-1], axes[:, ::-1]
         behind = float(np.trace(gram)) - float(values[:width].sum())
-        self.complement = Complement(values[width:], axes[:, width:], behind)
+        # BLAS would copy axes in reverse order for each product.
+        self.complement = Complement(values[width:], np.ascontiguousarray(axes[:, width:]), behind)
         return values[:width], axes[:, :width]
 
     def coordinates(self) -> tuple[Rows, Array]:
