@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from pursuit import rpca
 
+from robustpca import RPCA
+
 
 def planted(seed, n=120, d=60, rank=3, *, corrupted=0.05, noise=0.0, missing=0.0):
     """Data, and the low-rank and the sparse part that they were made of."""
@@ -45,3 +47,31 @@ def test_the_sampled_solver_says_when_another_one_takes_over():
     X[:3] = L[:3]
     model = rpca(3, solver="sampled").fit(X)
     assert (model.predict(X[:3]) == -1).all()
+
+
+@pytest.mark.filterwarnings("ignore:RPCA. low_rank_ is zero:UserWarning")
+@pytest.mark.parametrize(("n_components", "solver"), [(None, "admm"), (3, "altproj")])
+def test_a_single_wrong_entry_is_no_low_rank_part(n_components, solver):
+    X = np.zeros((400, 350))
+    X[5, 7] = 10.0
+    told = rf"the rows and columns that were drawn have no low-rank part.* solver='{solver}' was"
+    with pytest.warns(UserWarning, match=told):
+        model = rpca(n_components, solver="sampled", noise="auto").fit(X)
+    assert not model.low_rank_.any()
+    np.testing.assert_allclose(model.sparse_.toarray(), X, rtol=1e-9)
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+def test_rows_and_columns_of_zeros_do_no_harm(rank):
+    for empty in ("rows", "every other column", "most columns"):
+        X, L, S = planted(rank, 120, 90, rank, corrupted=0.03)
+        place = {
+            "rows": np.s_[::3],
+            "every other column": np.s_[:, ::2],
+            "most columns": np.s_[:, 30:],
+        }[empty]
+        X[place] = L[place] = S[place] = 0.0
+        model = RPCA(3, solver="sampled", debias=False).fit(X)
+        assert model.rank_ == rank
+        assert relative(model.low_rank_, L) < 1e-6
+        assert relative(model.sparse_.toarray(), S) < 1e-6

@@ -184,6 +184,17 @@ def test_pcaan_survives_scattered_and_clustered_outliers(seed, clustered):
     assert np.mean(model.predict(X)[is_outlier] == -1) == 1
 
 
+@pytest.mark.parametrize("distance", [3.0, 4.0, 6.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_pcaan_survives_a_cloud_nearer_to_the_centre_than_the_rows_spread(seed, distance):
+    X, basis, is_outlier = planted_subspace(
+        np.random.default_rng(seed), 500, 30, 4, 75, noise=0.3, clustered=True, distance=distance
+    )
+    model = PCAAN(4).fit(X)
+    assert degrees(model.components_, basis) < 10
+    assert_array_equal(model.weights_[is_outlier], 0)
+
+
 @pytest.mark.filterwarnings("ignore:A group of outliers")
 @pytest.mark.parametrize("seed", range(10))
 def test_pcaan_started_at_pca_is_lost_among_clustered_outliers(seed):

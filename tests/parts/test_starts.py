@@ -6,7 +6,13 @@ from scipy import sparse
 
 from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine.rows import ArrayRows, SparseRows
-from robustpca.parts.starts import outlyingness, trusted_half
+from robustpca.parts.starts import (
+    _fitted,
+    _is_far_better,
+    challenged,
+    outlyingness,
+    trusted_half,
+)
 
 
 def start(X, seed=0, outside=None):
@@ -70,3 +76,59 @@ def test_sparse_and_dense_rows_have_the_same_outlyingness(rng):
     rows = SparseRows(sparse.csr_matrix(X))
     thin = outlyingness(rows, np.zeros(200), np.random.RandomState(0))
     np.testing.assert_allclose(thin, dense, rtol=1e-10)
+
+
+def half_and_challenged(X, n_components, seed=0):
+    rng, outside = np.random.RandomState(seed), np.zeros(len(X))
+    half = trusted_half(ArrayRows(X), outside, rng)
+    return half, challenged(ArrayRows(X), outside, half, n_components, rng)
+
+
+@pytest.mark.parametrize("distance", [3.0, 4.0, 5.0])
+def test_a_cloud_among_the_rows_is_trusted_until_it_is_challenged(distance):
+    changed = 0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        options = {"noise": 0.3, "clustered": True, "distance": distance}
+        X, _, is_outlier = planted_subspace(rng, 500, 30, 4, 100, **options)
+        half, weights = half_and_challenged(X, 4)
+        if weights is not half:
+            changed += 1
+            # They are more of the trusted half than of all rows.
+            assert half[is_outlier].mean() > 0.5
+            assert not weights[is_outlier].any()
+            assert weights.sum() == 250
+    assert changed >= 2
+
+
+@pytest.mark.parametrize(
+    ("n_outliers", "clustered"), [(0, False), (100, False), (100, True)], ids=str
+)
+@pytest.mark.parametrize("shape", [(500, 30), (300, 100)], ids=str)
+def test_a_start_without_outliers_stays_as_it_is(shape, n_outliers, clustered):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        options = {"noise": 0.3, "clustered": clustered, "distance": 30.0}
+        X = planted_subspace(rng, *shape, 4, n_outliers, **options)[0]
+        half, weights = half_and_challenged(X, 4)
+        assert weights is half
+
+
+def test_a_tight_far_group_leaves_less_of_the_rows_and_is_no_better_all_the_same():
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(200, 12)) * np.linspace(1.2, 0.8, 12)
+        X[:40] = 30 * np.eye(12)[11] + 0.1 * rng.normal(size=(40, 12))
+        rest = np.zeros(200)
+        clean, held = (_fitted(X, rest, np.arange(200) >= first, 4) for first in (40, 0))
+        left = [np.sort(plane.distances(X, rest))[:150].sum() for plane in (clean, held)]
+        assert left[1] < left[0]
+        assert not _is_far_better(held, clean, X, rest)
+        assert half_and_challenged(X, 4)[1][:40].sum() == 0
+
+
+def test_too_few_rows_for_the_components_are_not_challenged(rng):
+    X = rng.standard_t(2, size=(100, 20))
+    for n_components in (13, 20):
+        half, weights = half_and_challenged(X, n_components)
+        assert weights is half

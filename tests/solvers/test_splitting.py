@@ -305,6 +305,26 @@ class TestHandOver:
         # What the penalty grew by in the meantime is undone.
         assert factor == pytest.approx(1.5**-2)
 
+    def test_growth_doubles_while_residuals_vanish_and_multipliers_hardly_move(self):
+        factors = []
+        for turn, fall in ((0.02, 0.3), (0.04, 0.3), (0.02, 1.0)):
+            schedule = HandOver()
+            schedule.loss = L1Norm(1.0)
+            for k in range(3):
+                schedule.observe(1.5**k, 1e-4, turn * 0.9**k, lambda k=k, fall=fall: 1e-4 * fall**k)
+            factors.append(schedule.factor(3, 1.0, lambda: 1.0))
+        # Multipliers that still move, and residuals that stay, as noise does, are not hurried.
+        assert factors == [2.0, 1.5, 1.5]
+
+    def test_a_first_proof_that_fails_lowers_the_penalty_once(self):
+        schedule = HandOver()
+        schedule.resume(L1Norm(1.0), True)
+        lowered = []
+        for k in range(3):
+            schedule.note_gap(k, 1e-3)
+            lowered.append(schedule.factor(k, 1.0, lambda: 1.0))
+        assert lowered == [HandOver.back, 1.0, 1.0]
+
     def test_exact_data_whose_multipliers_rest_for_a_pass_need_no_more_passes(self):
         # A penalty that was held then took 87 passes after the estimate of the noise.
         rng = np.random.default_rng(4)

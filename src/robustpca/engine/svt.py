@@ -154,17 +154,17 @@ class SingularThreshold:
     def start_pass(self, dtype: Any) -> None:
         """Prepare for the products with all tiles of the matrix."""
         if self.block is not None:
-            self.block = np.ascontiguousarray(self.block, dtype)
+            # The products with columns are the faster ones.
+            self.columns = np.ascontiguousarray(self.block.T, dtype)
             n_directions = len(self.block)
-            self.images = np.empty((n_directions, self.shape[0]), dtype)
+            self.images = np.empty((self.shape[0], n_directions), dtype)
             self.sums = np.zeros((len(self.lanes), n_directions, self.shape[1]), dtype)
 
     def multiply_tile(self, lane: int, place: slice, tile: Array) -> None:
         """Multiply a tile of the matrix, while it is in the cache, by the directions."""
         if self.block is not None:
-            image = self.block @ tile.T
-            self.images[:, place] = image
-            self.sums[lane] += image @ tile
+            image = np.matmul(tile, self.columns, out=self.images[place])
+            self.sums[lane] += image.T @ tile
 
     def multiply(self, A: Array) -> None:
         """Multiply all tiles of a matrix by the directions."""
@@ -187,9 +187,9 @@ class SingularThreshold:
                     self.block = None
                     break
                 lowered = values[:rank] - threshold
-                left = (turn[:, :rank] * lowered).T.astype(A.dtype) @ self.images
+                left = self.images @ (turn[:, :rank] * lowered).astype(self.images.dtype)
                 self._set_block(right, rank + max(SPARE, rank // 10))
-                return LowRank(left.T, right[:rank].astype(A.dtype, copy=False), lowered)
+                return LowRank(left, right[:rank], lowered).astype(A.dtype)
             # All directions are needed, so there may be more: repeat with a larger block.
             size = len(values) + len(values) // 2 + SPARE
             self.block = self._completed(right, size) if size < TO_GRAM * self.short else None
@@ -212,12 +212,12 @@ class SingularThreshold:
             self.multiply(A)
             values, turn, right = self._ritz(A)
             self._set_block(right, size)
-        left = (turn[:, :rank] * values[:rank]).T.astype(A.dtype) @ self.images
+        left = self.images @ (turn[:, :rank] * values[:rank]).astype(A.dtype)
         # A matrix of a lower rank is completed by directions of length zero.
         lacking = max(rank - len(values), 0)
-        left, values = np.pad(left, ((0, lacking), (0, 0))), np.pad(values[:rank], (0, lacking))
+        left, values = np.pad(left, ((0, 0), (0, lacking))), np.pad(values[:rank], (0, lacking))
         right = self._completed(right[:rank], rank)
-        return LowRank(left.T, right.astype(A.dtype), values)
+        return LowRank(left, right.astype(A.dtype), values)
 
     def begin(self, directions: Array) -> None:
         """Start from the row space of a matrix that is nearly the part above the threshold."""
@@ -237,7 +237,7 @@ class SingularThreshold:
         vectors, and the right singular vectors as rows.
         """
         images = self.images
-        gram = (images @ images.T).astype(np.float64)
+        gram = (images.T @ images).astype(np.float64)
         # The images differ in length by orders of magnitude; scaled to length one, Cholesky is
         # accurate. One that is only rounding error beside the longest is left out.
         squares, eps = np.diag(gram), np.finfo(images.dtype).eps

@@ -213,9 +213,17 @@ class LowRankModel(SubspaceModel):
         variances = np.zeros(count)
         variances[:known] = values[:known] ** 2 / n_samples
         basis, alone = components[:known], self._changes_clean_rows
+        # A low-rank part of which no direction is left out is its own projection.
+        whole = not alone and known == len(values)
+
+        def projected(X: Array, low_rank: Array) -> Array:
+            if whole:
+                return low_rank
+            return mean + (_judged(X, low_rank, alone) - mean) @ basis.T @ basis
+
         residuals = np.concatenate(
             [
-                square_residuals(X, mean + (_judged(X, low_rank, alone) - mean) @ basis.T @ basis)
+                square_residuals(X, projected(X, low_rank))
                 for X, low_rank in _with_low_rank(rows, decomposition)
             ]
         )

@@ -1,14 +1,26 @@
 """Robust starts: which samples to trust before anything has been fitted."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from robustpca.engine.blocks import DenseBlock
-from robustpca.engine.linalg import Array, median
-from robustpca.engine.rows import Rows
+from robustpca.engine.linalg import Array, median, principal_axes, square_norms
+from robustpca.engine.rows import ArrayRows, Rows
 
 N_DIRECTIONS = 250
 # Medians along a direction need no more rows than this to be good to two digits.
 N_SAMPLE = 1000
+# Rivals are fitted to so many rows, or so many for each component if that is more, along so many
+# leading directions beside the components. Fewer rows than these are no sample to judge by.
+N_ROWS, ROWS_PER_COMPONENT, N_BESIDE, FEWEST_ROWS = 300, 8, 10, 50
+# Directions within a subspace along which rows are judged.
+N_WITHIN = 50
+# Every fit is repeated with the share of the rows that are nearest to it.
+KEPT = 0.75
+# Directions that differ by less than this sine are the same. Most rows must be nearer to a rival
+# by this factor along all others.
+TURNED, NEARER = 0.25, 2.0
 
 
 def trusted_half(
@@ -70,6 +82,133 @@ def outlyingness(
     if deviation > 0:
         far = np.maximum(far, (distances - middle) / deviation)
     return far
+
+
+def challenged(
+    rows: Rows,
+    outside: Array,
+    weights: Array,
+    n_components: int,
+    rng: np.random.RandomState,
+) -> Array:
+    """The weights of a start, or others that lead to a far better subspace.
+
+    Rows near the centre are usual along nearly every direction. A cloud of outliers among them is
+    trusted like the rows around it, and is a larger share of the trusted half than of all rows: the
+    subspace leads to it. In the scores of that subspace, each in units of its own spread, the
+    cloud does stand out, and what is trusted there gives a rival. So do the scores of the subspace
+    that fits all rows.
+
+    A rival must leave less of the nearest three quarters of the rows, and the *median* row must be
+    far nearer to it along the directions in which both subspaces differ. A tight group of far
+    outliers can win the first of these, because a subspace through the group leaves nothing of
+    it; no minority can win the second one, near or far.
+
+    Parameters
+    ----------
+    rows : Rows
+        Coordinates of the samples.
+    outside : ndarray of shape (n_samples,)
+        Squared distance of each sample from the space that the coordinates describe.
+    weights : ndarray of shape (n_samples,)
+        The start: positive for samples that are trusted.
+    n_components : int
+        Dimension of the subspace.
+    rng : RandomState
+        Draws a sample of the rows, and directions.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_samples,)
+        Those given, or 1 for the half of the samples that are nearest to the rival, else 0.
+    """
+    n, least = rows.shape[0], ROWS_PER_COMPONENT * n_components
+    if n < max(FEWEST_ROWS, least) or n_components >= rows.shape[1]:
+        return weights
+    chosen = np.zeros(n, dtype=bool)
+    chosen[rng.choice(n, min(n, max(N_ROWS, least)), replace=False)] = True
+    sample = rows.map("take", along=(chosen,))
+    middle = np.median(sample, axis=0)
+    sample -= middle
+    leading = _leading_directions(sample, n_components + N_BESIDE)
+    X = sample @ leading
+    rest = outside[chosen] + np.maximum(square_norms(sample) - square_norms(X), 0.0)
+    trusted = _fitted(X, rest, weights[chosen] > 0, n_components)
+    best = trusted
+    for plane in (_fitted(X, rest, np.ones(len(X), dtype=bool), n_components), trusted):
+        scores = ArrayRows(plane.scores(X))
+        within = trusted_half(scores, plane.distances(X, rest), rng, N_WITHIN)
+        rival = _fitted(X, rest, within > 0, n_components)
+        best = rival if _is_far_better(rival, best, X, rest) else best
+    if best is trusted:
+        return weights
+    at = rows.centred(rows.center + middle + leading @ best.center)
+    inside = square_norms(at.map("project", leading @ best.axes))
+    return _nearest(outside + at.map("square_norms") - inside, 0.5).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class _Plane:
+    """A subspace: its centre, orthonormal columns, and the variances along these."""
+
+    center: Array
+    axes: Array
+    variances: Array
+
+    def scores(self, X: Array) -> Array:
+        """Coordinates of the rows along the axes, each in units of its own spread."""
+        units = np.maximum(self.variances, 1e-12 * self.variances[0] + np.finfo(np.float64).tiny)
+        return np.asarray((X - self.center) @ (self.axes / np.sqrt(units)))
+
+    def distances(self, X: Array, rest: Array) -> Array:
+        """Squared distances of the rows, of which ``rest`` is outside of the coordinates."""
+        Z = X - self.center
+        return np.maximum(square_norms(Z) - square_norms(Z @ self.axes), 0.0) + rest
+
+
+def _leading_directions(X: Array, n_directions: int) -> Array:
+    """Columns along which rows that are brought to one length vary most: far ones do not count."""
+    lengths = np.sqrt(square_norms(X))
+    Z = X / np.where(lengths > 0, lengths, 1.0)[:, None]
+    return principal_axes(Z.T @ Z)[1][:, :n_directions]
+
+
+def _fitted(X: Array, rest: Array, chosen: Array, n_components: int) -> _Plane:
+    """The subspace of those rows that are nearest to the subspace of the chosen ones."""
+    first = _principal_plane(X[chosen], n_components)
+    return _principal_plane(X[_nearest(first.distances(X, rest), KEPT)], n_components)
+
+
+def _principal_plane(X: Array, n_components: int) -> _Plane:
+    center = X.mean(axis=0)
+    Z = X - center
+    variances, axes = principal_axes(Z.T @ Z / len(Z))
+    return _Plane(center, axes[:, :n_components], variances[:n_components])
+
+
+def _nearest(distances: Array, share: float) -> Array:
+    """Which rows are this share of all, with the least distances."""
+    last = int(np.ceil(share * len(distances))) - 1
+    return np.asarray(distances <= np.partition(distances, last)[last])
+
+
+def _is_far_better(rival: _Plane, plane: _Plane, X: Array, rest: Array) -> bool:
+    """Whether a rival leaves less of the rows, and far less of the median one where both differ."""
+    left, cosines, right = np.linalg.svd(plane.axes.T @ rival.axes)
+    sines = np.sqrt(np.maximum(1 - cosines**2, 0.0))
+    turned = sines > TURNED
+    kept = int(KEPT * len(X))
+    lost, rival_lost = (np.sort(one.distances(X, rest))[:kept].sum() for one in (plane, rival))
+    if not turned.any() or rival_lost >= lost:
+        return False
+    cosines, sines = cosines[turned], sines[turned]
+    ours, theirs = (plane.axes @ left)[:, turned], (rival.axes @ right.T)[:, turned]
+    # Of the plane of two such directions, each subspace leaves what is orthogonal to its own one.
+    left_over = np.hstack([theirs - ours * cosines, ours - theirs * cosines])
+    scores = X @ (left_over / np.tile(sines, 2))
+    spread = np.median(np.abs(scores - np.median(scores, axis=0)), axis=0)
+    by_us, by_rival = np.split(spread, 2)
+    return bool(by_us @ by_us > NEARER**2 * (by_rival @ by_rival))
 
 
 def _largest(block: DenseBlock, directions: Array, location: Array) -> Array:

@@ -68,6 +68,11 @@ class BilinearModel:
         """The images."""
         return (self.rows,)
 
+    @property
+    def n_components(self) -> int:
+        """Dimension of the subspace: the number of entries of a core."""
+        return self.left.shape[1] * self.right.shape[1]
+
     def fit(self, weights: Array) -> None:
         """Weighted mean image, then the best left and the best right side in turn."""
         self.weights = weights

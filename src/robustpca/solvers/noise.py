@@ -97,6 +97,9 @@ def _estimated_noise(
             while not run.penalties.fixed:
                 between_passes()
                 run.advance()
+                if not run.penalties.fixed and run.change <= Exploring.small:
+                    # The loop that goes on has a pass of its own in any case.
+                    run.penalties.resume(run.loop.loss, True)
 
         def is_faint(noise: float) -> bool:
             return noise <= FAINT * run.loop.usual_residual(run.low_rank)

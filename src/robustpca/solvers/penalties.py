@@ -132,7 +132,7 @@ class Growing(Schedule):
     relaxation = 1.0
     exact = False
     printed_order = True
-    single_until = 1e-5
+    single_until = 2e-6
 
     def __init__(self, rate: float = 1.5) -> None:
         self.rate, self.growth_left = rate, 1e7
@@ -149,7 +149,10 @@ class Growing(Schedule):
         return penalty, 1 + 1 / (penalty * max(norm, largest_entry(X) / loss.weight))
 
     def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
-        factor = min(self.rate, self.growth_left)
+        return self._grown(self.rate)
+
+    def _grown(self, rate: float) -> float:
+        factor = min(rate, self.growth_left)
         self.growth_left /= factor
         return factor
 
@@ -157,14 +160,16 @@ class Growing(Schedule):
 class HandOver(Growing):
     """A penalty that grows until it suits the data, and is fixed from then on.
 
-    On data that are exactly low rank + sparse the residual vanishes while the penalty grows, and
-    a few passes more make the multipliers right; growth ends early, and the last of it is undone,
-    if they stop approaching in ``patience`` passes. On other data it ends where the smallest
-    sparse entry has the size of a usual residual: larger penalties stop the multipliers, lower
-    ones the low-rank part.
+    On data that are exactly low rank + sparse the residual vanishes while the penalty grows, faster
+    towards the end, and a few passes more make the multipliers right; growth ends early, and the
+    last of it is undone, if they stop approaching in ``patience`` passes. On other data it ends
+    where the smallest sparse entry has the size of a usual residual: larger penalties stop the
+    multipliers, lower ones the low-rank part.
     """
 
     exact, printed_order = True, False
+    # Accelerated steps need more digits than growth does.
+    single_until_held = 1e-5
     # Residual below which data count as exact; the smallest sparse entry in units of the usual
     # residual, at hand-over and where that one is about to vanish; the penalty in units of the
     # curvature of a loss that allows for noise; what counts as falling.
@@ -174,6 +179,9 @@ class HandOver(Growing):
     plain, every, last = 5, 40, 400
     # Passes in a row in which the multipliers do not approach: a single one says nothing.
     patience = 2
+    # Growth while the residual vanishes and the multipliers move by less than this share, and by
+    # how much the penalty is lowered if the first proof fails.
+    fast, steady, back = 2.0, 0.03, 0.03
     # Passes before which residuals tell nothing, since the low-rank part is only coming up.
     least = 6
 
@@ -181,6 +189,7 @@ class HandOver(Growing):
         super().__init__(rate)
         self.since, self.settled, self.fixed, self.vanishing = 0, 0, False, False
         self.stalls, self.undoing = 0, 1.0
+        self.hurries, self.looked = False, False
         self.spreads, self.turns = [np.inf], [np.inf, np.inf]
 
     def start(self, X: Array, loss: EntryLoss, pool: ThreadPool) -> tuple[float, Array]:
@@ -206,6 +215,7 @@ class HandOver(Growing):
         falling = ratio > self.far and self.spreads[-1] <= self.falling * self.spreads[-2]
         rests = self.turns[-1] > self.falling * self.turns[-3]
         self.stalls = self.stalls + 1 if rests and (falling or self.stalls > 0) else 0
+        self.hurries = falling and self.stalls == 0 and turn <= self.steady
         vanishing = change <= self.small or self.growth_left <= 1
         if self.stalls >= self.patience and not vanishing:
             vanishing, self.undoing = True, self.rate**-self.patience
@@ -214,7 +224,7 @@ class HandOver(Growing):
 
     def factor(self, iteration: int, primal: float, moved: Callable[[], float]) -> float:
         if not self.fixed:
-            return super().factor(iteration, primal, moved)
+            return self._grown(self.fast if self.hurries else self.rate)
         if self.undoing < 1:
             factor, self.undoing = self.undoing, 1.0
             return factor
@@ -228,8 +238,15 @@ class HandOver(Growing):
         self.accelerated = patient and not before_exam
         return 1.0
 
+    def note_gap(self, iteration: int, gap: float) -> None:
+        # A penalty that has grown so far, and not been compared with a balanced one yet, is too
+        # high for the multipliers to become right soon.
+        if self.vanishing and not self.looked and self.since < self.every:
+            self.looked, self.undoing = True, self.back
+
     def resume(self, loss: EntryLoss, vanishing: bool) -> None:
         self.loss, self.vanishing = loss, vanishing
+        self.single_until = self.single_until_held
         self.fixed, self.since, self.relaxation = True, 0, 1.0 if vanishing else 1.5
 
     def is_checked(self, iteration: int, change: float, tol: float) -> bool:

@@ -15,7 +15,7 @@ from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.rows import Rows
 from robustpca.parts.losses import L21Loss, Loss
-from robustpca.parts.starts import trusted_half
+from robustpca.parts.starts import challenged, trusted_half
 from robustpca.parts.weightings import Uniform, Weighted, Weighting
 
 # The sum of distances need not fall further for a rule about them.
@@ -193,6 +193,7 @@ class SubspaceEstimate(Model, Protocol):
     """A model that is a subspace."""
 
     floor: float
+    n_components: int
 
     def refine(self, weights: Array) -> None:
         """Make sure that the last fit, with these weights, is as good as on the full data."""
@@ -271,6 +272,12 @@ def reweighted_subspace(
         else:
             weights = rng.uniform(size=len(outside))
         model.fit(weights)
+        if init == "robust":
+            rank = model.n_components if share is None else model.rank_for(share)
+            better = challenged(coordinates, outside, weights, rank, rng)
+            if better is not weights:
+                weights = better
+                model.fit(weights)
         model.exact = False
         if loss.by_start:
             model.refine(weights)

@@ -66,6 +66,8 @@ class Check:
         By which share of itself the objective of the convex problem for these rows and columns
         can at most be lowered. It vanishes where the convex problem has the same solution, as it
         has for data without noise and with few errors; a larger one proves nothing.
+    empty : bool
+        Whether there is no low-rank part, in what was drawn at first, to be checked.
     """
 
     noise: float
@@ -74,6 +76,7 @@ class Check:
     structure: float
     spare: bool
     gap: float
+    empty: bool = False
 
     @classmethod
     def of(cls, X: Array, low_rank: LowRank, tol: float, seed: int) -> "Check":
@@ -96,6 +99,8 @@ class Check:
     @property
     def doubts(self) -> str:
         """What speaks against the low-rank part; nothing if it is to be trusted."""
+        if self.empty:
+            return "the rows and columns that were drawn have no low-rank part"
         if self.gross > 0.45:
             return f"{self.gross:.0%} of the entries that were checked do not fit"
         if self.level > 0.5:
@@ -149,6 +154,8 @@ def _attempt(
     X: Array, rank: int | None, noise: float, tol: float, callback: Callback, seed: int
 ) -> tuple[Split, Check]:
     low_rank = _from_samples(X, rank, noise, tol, np.random.default_rng(seed))
+    if low_rank.rank == 0:
+        return Split.zero(X), Check(0.0, 0.0, 0.0, 1.0, False, 1.0, empty=True)
     norm, history = observed_norm(X), []
     rows, columns = _drawn(X.shape, CHECKED, np.random.default_rng(seed + 1))
     with ThreadPool() as pool:
@@ -178,6 +185,8 @@ def _from_samples(
     row_space = np.linalg.qr(_regress(X[rows].T, space.T, noise))[0].T
     scores = _regress(X[:, columns], row_space[:, columns], noise)
     U, values, turn = linalg.svd(scores, full_matrices=False, check_finite=False)
+    genuine = _genuine(values)
+    U, values, turn = U[:, genuine], values[genuine], turn[genuine]
     left, right = U * values, turn @ row_space
     return LowRank(left.astype(X.dtype), right.astype(X.dtype), values)
 
@@ -216,18 +225,27 @@ def _block(
     level = _deviation(block - low_rank.dense())
     exact = level <= tol * _size(low_rank)
     # Of a block of a lower rank than asked for, the other directions are rounding error.
-    genuine = low_rank.values > 1e-10 * low_rank.values.max(initial=0.0)
+    genuine = _genuine(low_rank.values)
     space = low_rank.left[:, genuine] / low_rank.values[genuine]
     return rows, columns, space, 0.0 if exact else max(level, noise)
 
 
 def _regress(X: Array, space: Array, noise: float) -> Array:
     """Scores of rows in the span of the rows of ``space``, in spite of gross errors."""
-    Q, R = linalg.qr(space.T, mode="economic", check_finite=False)
-    k, loss = len(space), HuberNorm(1.0, 1.345 * noise) if noise > 0 else L1Norm(1.0)
-    nothing = np.zeros(X.shape[1]), Q.T, np.zeros((k, k)), np.zeros(k)
+    turn, sizes, basis = linalg.svd(space, full_matrices=False, check_finite=False)
+    # Columns that are zero, or few, leave nothing of some directions: these get no score.
+    genuine = _genuine(sizes)
+    k, loss = int(genuine.sum()), HuberNorm(1.0, 1.345 * noise) if noise > 0 else L1Norm(1.0)
+    if k == 0:
+        return np.zeros((len(X), len(space)))
+    nothing = np.zeros(X.shape[1]), basis[genuine], np.zeros((k, k)), np.zeros(k)
     codes = RowProblem(*nothing, loss, usual_penalty(X)).solve(X)
-    return np.asarray(linalg.solve_triangular(R, codes.T, check_finite=False).T)
+    return np.asarray(codes @ (turn[:, genuine] / sizes[genuine]).T)
+
+
+def _genuine(sizes: Array) -> Array:
+    """Which singular values are more than rounding error."""
+    return np.asarray(sizes > 1e-10 * sizes.max(initial=0.0))
 
 
 def _drawn(shape: tuple[int, int], size: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -264,8 +282,9 @@ def _last_is_spare(data: Array, right: Array, noise: float, last: float, least: 
 
     Without it, its size ``last`` is noise.
     """
-    given, asked = slice(0, None, 2), slice(1, None, 2)
-    if len(right) > right[:, given].shape[1]:  # too few to tell
+    used = np.flatnonzero(right.any(axis=0))
+    given, asked = used[::2], used[1::2]
+    if len(right) > len(asked):  # too few to tell
         return False
     errors = []
     for k, level in ((len(right), noise), (len(right) - 1, np.hypot(noise, last))):
@@ -277,6 +296,8 @@ def _last_is_spare(data: Array, right: Array, noise: float, last: float, least: 
 def _convex_gap(data: Array, low: Array, noise: float) -> float:
     """Excess of the convex objective at these parts over a lower bound of its optimum."""
     loss, _, _ = pursuit_loss(data, noise=noise)
-    best = split(data, loss, tol=1e-5, max_iter=500, multipliers=False)
     value = linalg.svdvals(low, check_finite=False).sum() + loss.value(data - low)
+    if value == 0:
+        return 0.0
+    best = split(data, loss, tol=1e-5, max_iter=500, multipliers=False)
     return float(max(1 - (1 - best.gap) * best.objective[-1] / value, 0.0))

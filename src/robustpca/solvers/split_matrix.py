@@ -141,14 +141,15 @@ class SplitMatrix:
             self.A[place] = low + np.clip(force, -bound, bound)
         self.threshold.multiply(self.A)
 
-    def set_matrix(self, data: Array, A: Array) -> None:
-        """Start, or continue in another precision."""
+    def set_matrix(self, data: Array, A: Array, multiplied: bool = False) -> None:
+        """Start, or continue in another precision, if ``multiplied`` after a pass."""
         self.data, self.A, self.dtype = data, A, A.dtype
         some = taken(data, self.sample)
         seen = np.isfinite(some)
         nonzero = seen & (some != 0)
         self.sampled = some, seen, None if nonzero.all() else nonzero
-        self.threshold.multiply(A)
+        if not multiplied:
+            self.threshold.multiply(A)
 
     def low_rank(self, penalty: float) -> LowRank:
         """The low-rank part: ``A`` with lowered singular values."""

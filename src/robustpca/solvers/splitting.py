@@ -327,18 +327,19 @@ class Run:
         better = self.change < 0.9 * self.best
         self.best, self.since = (self.change, 0) if better else (self.best, self.since + 1)
         if self.change <= penalties.single_until or self.since >= PATIENCE:
-            self.use_double_precision()
+            # The products of this pass have all digits that the matrix has.
+            self.use_double_precision(multiplied=True)
         return cost + loop.cost(low_rank)
 
     def is_accurate(self, tol: float, enough: float) -> bool:
         """Whether the precision is good enough for this tolerance."""
         return self.loop.dtype == np.float64 or tol >= enough
 
-    def use_double_precision(self) -> None:
-        """Continue in double precision."""
+    def use_double_precision(self, multiplied: bool = False) -> None:
+        """Continue in double precision, if ``multiplied`` with the products of the last pass."""
         if self.loop.dtype == np.float32:
             self.loop.data = self.X  # the copy in single precision need not wait for the next line
-            self.loop.set_matrix(self.X, contiguous(self.loop.A, np.float64))
+            self.loop.set_matrix(self.X, contiguous(self.loop.A, np.float64), multiplied)
             self.is_current, self.since = False, 0
 
     def finish_pass(self) -> None:
