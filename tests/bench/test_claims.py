@@ -350,6 +350,21 @@ def test_similar_is_neither_worse_nor_better():
     assert judge(rows_of(new=80.0, old=59.0), claim).verdict == "does not hold"
 
 
+def test_nothing_is_similar_to_rivals_that_are_not_similar_to_each_other():
+    claim = Claim(
+        text="The same.", method="new", against=["old", "older"], kind="similar", margin=0.1
+    )
+    finding = judge(rows_of(new=60.0, old=59.0, older=90.0), claim)
+    assert finding.verdict == "not judged"
+    assert "nothing could be within the margin of all" in finding.evidence
+    rows = rows_of(new=60.0, old=59.0, older=90.0)
+    rows += rows_of(n_components=7, new=60.0, old=59.0, older=61.0)
+    finding = judge(rows, claim)
+    assert finding.verdict == "holds"
+    assert "Similar to both rivals at 1 of 1 place" in finding.evidence
+    assert "Left out, since the rivals are not similar to each other" in finding.evidence
+
+
 @pytest.mark.parametrize(
     ("n_won", "n_places", "verdict"),
     [(5, 5, "holds"), (8, 9, "holds"), (7, 10, "depends"), (1, 9, "does not hold"),

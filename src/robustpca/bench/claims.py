@@ -8,7 +8,8 @@ rivals on the same seeds. What it must show depends on the kind of the claim:
     over seeds and one-sided, against the best of them.
 'not worse', 'similar'
     The same test of non-inferiority, or of equivalence: that the method is worse, or different, by
-    more than the stated margin is refuted at every place.
+    more than the stated margin is refuted at every place. Where rivals are not similar to each
+    other, nothing can be similar to all of them, and the place does not count.
 'mostly best'
     The best mean at more than a share of the places, by the sign test over places; where two means
     are equal, the place is for neither side. At least half of the places must have been run.
@@ -45,6 +46,9 @@ TOO_SMALL = {
     "default": "Small data and grids: verdicts come from the default level or above.",
     "full": "Smaller data than the claim is about: judged at the full level alone.",
 }
+NOTHING_SIMILAR = (
+    "At no place are the rivals similar to each other: nothing could be within the margin of all."
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,8 @@ class Finding:
     verdict : {'holds', 'depends', 'does not hold', 'too few seeds', 'not run', 'not judged'}
         'holds' if the claim is met at every place, with significance; 'does not hold' if it is
         missed with significance at most places, or met nowhere and so missed somewhere; 'depends'
-        for all between. 'not judged' below the level of the claim.
+        for all between. 'not judged' below the level of the claim, or if nothing could be what
+        it says.
     evidence : str
         The numbers in a sentence or two.
     score : str, default=''
@@ -144,11 +149,18 @@ def _judged(
         absent = [n for n in (claim.method, *rivals_of(table, claim)) if n not in run]
         text = "No place has rows of the method and of all its rivals"
         return Finding(claim, "not run", f"{text}: {', '.join(absent)}." if absent else f"{text}.")
+    impossible = [contest for contest in found if not contest.is_possible]
+    found = tuple(contest for contest in found if contest.is_possible)
+    if not found:
+        return Finding(claim, "not judged", " ".join([NOTHING_SIMILAR, claim.caveat]).strip())
     datasets = list(dict.fromkeys(contest.dataset for contest in found))
     declared = claim.where.get("dataset") or labels(table.datasets)
     lacking = [name for name in declared if name not in datasets]
     text = _evidence(claim, better, found, len(rivals_of(table, claim)))
     text += f" Not run: {', '.join(lacking)}." if lacking else ""
+    if impossible:
+        places = ", ".join(contest.position for contest in impossible)
+        text += f" Left out, since the rivals are not similar to each other: {places}."
     text += f" {claim.caveat}" if claim.caveat else ""
     n_declared = n_places(table, claim, level)
     if claim.kind == "mostly best" and 2 * len(found) < n_declared:

@@ -63,6 +63,9 @@ class Contest:
         How often chance alone meets the claim as well, and misses it as badly.
     is_exact : bool, default=False
         Whether nothing is random.
+    is_possible : bool, default=True
+        Whether anything could be what the claim says: similar to rivals that are not similar to
+        each other is nothing.
     """
 
     position: str
@@ -76,6 +79,7 @@ class Contest:
     p_met: float = 1.0
     p_missed: float = 1.0
     is_exact: bool = False
+    is_possible: bool = True
 
     @property
     def is_open(self) -> bool:
@@ -121,7 +125,8 @@ def contests(
         if claim.bound is not None:
             others = {value(claim.bound): dict.fromkeys(entry.values, claim.bound)}
         if others and {e.method for e in here} == set(rivals):
-            found.append(_contest(entry, others, claim, better, _enough_equal(table, entry)))
+            contest = _contest(entry, others, claim, better, _enough_equal(table, entry))
+            found.append(replace(contest, is_possible=_is_possible(claim, others)))
     return tuple(found)
 
 
@@ -198,6 +203,16 @@ def p_value(gains: Array) -> float:
     for rank in ranks:
         ways[rank:] = ways[rank:] + ways[:-rank]
     return float(ways[ranks[unequal > 0].sum() :].sum() / 2.0 ** len(unequal))
+
+
+def _is_possible(claim: Claim, others: Mapping[str, Values]) -> bool:
+    """Whether some number lies within the margin of all rivals, if the claim asks for one."""
+    if claim.kind != "similar":
+        return True
+    means = [statistics.fmean(values.values()) for values in others.values()]
+    reach = [claim.margin * abs(mean) for mean in means]
+    lowest = max(mean - one for mean, one in zip(means, reach, strict=True))
+    return lowest <= min(mean + one for mean, one in zip(means, reach, strict=True))
 
 
 def _enough_equal(table: Table, entry: Entry) -> int:
