@@ -92,7 +92,7 @@ table = Table(
             score=score,
             where={"dataset": ["ORL"], "corruption": ["none"]},
             caveat="The paper shows curves without numbers: a quarter is our reading of close. "
-            "With blocks all errors are near 0.7, and the choice of parameters by them says nothing.",
+            "With blocks all errors are near 0.7, and a choice of parameters by them says nothing.",
         )
         for text, score in (
             ("as many are large.", "number of large singular values"),
