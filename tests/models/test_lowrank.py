@@ -245,7 +245,7 @@ def test_with_noise_the_gradient_of_the_loss_is_a_subgradient_of_the_nuclear_nor
 @pytest.mark.parametrize("standardize", [False, True])
 def test_frpcag_satisfies_the_conditions_of_an_optimum(standardize):
     X = planted(0, 300, 100, 5, noise=0.1, missing=0.1)[0]
-    weights = {"sample_smoothness": 0.2, "feature_smoothness": 0.1}
+    weights = {"sample_smoothness": 0.5, "feature_smoothness": 0.5}
     model = FRPCAG(**weights, standardize=standardize, tol=1e-9, max_iter=5000).fit(X)
     Z, U = standardized(X, model)
     G = 2 * model.sample_smoothness_ * (laplacian(model.sample_graph_) @ U)
