@@ -56,6 +56,19 @@ def test_sizes_are_refused_of_sparse_rows_as_well(dtype, size, rng):
             precision_warnings(rows)
 
 
+@pytest.mark.parametrize(("dtype", "near", "far"), [("float64", 1e6, 1e9), ("float32", 1e2, 1e5)])
+def test_sparse_rows_too_far_from_zero_are_refused(dtype, near, far, rng):
+    X = rng.normal(size=(25, 2)) @ rng.normal(size=(2, 5)) + 0.01 * rng.normal(size=(25, 5))
+    expected = EPCA(2).fit(X).components_
+    found = EPCA(2).fit(sparse.csr_matrix((X + near).astype(dtype))).components_
+    assert subspace_distance(found, expected) < 0.01
+    with pytest.raises(ValueError, match=r"subtract an offset from columns such as .*X\.toarray"):
+        EPCA(2).fit(sparse.csr_matrix((X + far).astype(dtype)))
+    # A constant column is no offset if the others vary enough, and constant rows lose nothing.
+    for other in (np.hstack([X, np.full((25, 1), near)]), np.full((25, 5), far)):
+        EPCA(2).fit(sparse.csr_matrix(other.astype(dtype)))
+
+
 def test_empty_sparse_rows_and_holes_are_fine():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
