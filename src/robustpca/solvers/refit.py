@@ -17,6 +17,7 @@ from scipy import linalg, special
 
 from robustpca.engine.blocks import slices
 from robustpca.engine.linalg import Array, column_percentiles, square_norms
+from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.scratch import each, in_groups, taken
 from robustpca.engine.svt import PRODUCT_ROWS, LowRank, lanes, tile_rows
 from robustpca.engine.threads import ThreadPool, compiled
@@ -252,7 +253,13 @@ class ResidualFlags:
 
 
 def refit(
-    X: Array, low_rank: LowRank, shrinkage: float, rate: float, *, center: bool
+    X: Array,
+    low_rank: LowRank,
+    shrinkage: float,
+    rate: float,
+    *,
+    center: bool,
+    callback: Callback = ignore,
 ) -> RobustRows:
     """Fit a low-rank matrix to all entries that are not wrong.
 
@@ -268,6 +275,8 @@ def refit(
         Share of the entries without an error that may be flagged.
     center : bool
         Whether a row is added to the low-rank matrix that is the same everywhere.
+    callback : callable
+        Called with a `Progress` after each pass.
     """
     cut, inside = gaussian_cut(rate)
     longest = max(X.shape)
@@ -280,7 +289,7 @@ def refit(
     moves: list[float] = []
     shares = np.zeros(len(X))
     with ThreadPool() as pool:
-        for _ in range(MAX_PASSES):
+        for iteration in range(1, MAX_PASSES + 1):
             found, (totals, squares, counts) = _clean_fit(
                 pool, X, mean, noise, low_rank, cut, center, shares
             )
@@ -290,6 +299,9 @@ def refit(
                 mean = mean + noise * totals / len(X)
             moves.append(found.distance(low_rank))
             low_rank, values = found, found.values
+            change = moves[-1] / max(float(np.linalg.norm(values)), TINY)
+            done = Progress(iteration, float(squares.sum()), change, rank=len(values))
+            callback(replace(done, phase="refit", counted=False))
             large = values > threshold / np.sqrt(counts.sum() / X.size)
             if moves[-1] < NEARLY * np.linalg.norm(values) and not large.all():
                 low_rank = LowRank(found.left[:, large], found.right[large], values[large])
