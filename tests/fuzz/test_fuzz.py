@@ -129,6 +129,9 @@ RPCA(n_components=18, flag_rate=0.04228)
 
 X = (rng.dirichlet(np.ones(5), size=25) + 1e8).astype("f4")
 GNMF(3, n_neighbors=50, scale="free")
+
+X = np.eye(40, 5, dtype="f4"); X[:, -1] = X[:, 0]; X[:, 0] = 5.0
+NCut(n_init=50)
 """
 
 

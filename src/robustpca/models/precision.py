@@ -3,7 +3,6 @@
 import numpy as np
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from robustpca.engine.blocks import SparseBlock
 from robustpca.engine.linalg import Array
 from robustpca.engine.rows import Rows, SparseRows
 
@@ -11,6 +10,8 @@ from robustpca.engine.rows import Rows, SparseRows
 SIZES = {"float32": (1e-18, 1e18), "float64": (1e-101, 1e101)}
 # Rounding errors of the data that are harmless, as a share of the deviation of a column.
 HARMLESS = 0.05
+# Share of the squares of sparse rows that may be lost.
+LOST = 1e-3
 # Share of the variance that columns must have for their rounding errors to matter.
 MATTERS = 0.01
 
@@ -47,10 +48,10 @@ def checked_size(X: Array, name: str, *, to_learn: bool = True) -> float:
 
 
 def _refuse_far(rows: SparseRows) -> None:
-    """ValueError if squares of centred sparse rows would be nothing but rounding errors."""
+    """ValueError if squares of sparse rows, centred by algebra, lose what varies."""
     means, variances = (a.astype(np.float64) for a in mean_variance_axis(rows.X, axis=0))
     size, spread = float(np.linalg.norm(means)), float(np.sqrt(np.sum(variances)))
-    if 0 < spread < SparseBlock.floors[rows.dtype.name] * size:
+    if 0 < spread < np.sqrt(np.finfo(rows.dtype).eps / LOST) * size:
         worst = int(np.argmax(np.abs(means)))
         raise ValueError(
             f"The sparse rows of X lie {size:.1e} from zero and vary by {spread:.1e}, too little "
