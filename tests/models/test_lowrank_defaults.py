@@ -123,6 +123,22 @@ def test_a_higher_rate_flags_more_entries_without_error():
     assert rates[1] == pytest.approx(0.01, rel=0.4)
 
 
+@pytest.mark.parametrize("model", [RPCA, RPCAG])
+def test_every_part_of_a_fit_is_heard_and_its_own_passes_are_counted(model):
+    heard, X = [], planted(0, 100, 30, 3)[0]
+    fitted = model(callback=heard.append).fit(X)
+    phases = list(dict.fromkeys(info.phase for info in heard))
+    assert phases == ["noise", None, "refit"]
+    for phase in phases:
+        passes = [info for info in heard if info.phase == phase]
+        assert [info.iteration for info in passes] == list(range(1, len(passes) + 1))
+        assert all(info.counted == (phase is None) for info in passes)
+        assert all((info.tol is None) == (phase is not None) for info in passes)
+        assert all(info.method == model.__name__ and info.rank > 0 for info in passes)
+    assert heard[-1].rank == fitted.rank_
+    assert heard[-1].change < 0.01
+
+
 def test_exact_data_are_taken_as_exact():
     X, L, errors = planted(0, 150, 100, 3, noise=0.0)
     model, exact = RPCA().fit(X), RPCA(noise=0.0).fit(X)

@@ -104,6 +104,19 @@ def test_clean_rows_fit_together_and_nothing_turns(seed):
     assert np.isnan(found.turn)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_that_differ_along_a_direction_of_little_variance_hide_no_bad_row(seed):
+    rng = np.random.default_rng(seed)
+    codes = rng.normal(size=(30, 3)) * [3.0, 3.0, 0.8]
+    X = codes @ rng.normal(size=(3, 200)) + 0.1 * rng.normal(size=(30, 200))
+    X[[4, 11, 25]] += rng.normal(size=(3, 200))
+    found = find_rows(X)
+    assert found.flags[[4, 11, 25]].all()
+    assert found.flags.sum() <= 5
+    assert found.model.n_components_ == 3
+    assert find_rows(X, n_components=0.9).model.n_components_ == 2
+
+
 def test_the_features_that_make_a_row_stand_out_are_named_with_their_sign():
     X, _ = table(4, n=500)
     X[10, 2] += 3.0

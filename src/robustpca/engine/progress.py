@@ -28,7 +28,12 @@ class Progress:
     n_restarts : int or None
         Restarts of the momentum so far (FRPCAG).
     phase : str or None
-        Part of the method that is running (RGLPCA).
+        Part of the method that is running: 'splitting' and 'polishing' (RGLPCA); 'noise' while it
+        is estimated, and 'refit', whose objective are the squared residuals that count, in
+        units of the noise (RPCA, RPCAG).
+    counted : bool
+        Whether the pass is one of ``n_iter_`` and ``objective_``: those of 'noise' and 'refit' are
+        not, and are compared with no tolerance of the user.
     method : str or None
         Class of the estimator.
     tol : float or None
@@ -45,6 +50,7 @@ class Progress:
     stage: int | None = None
     n_restarts: int | None = None
     phase: str | None = None
+    counted: bool = True
     method: str | None = None
     tol: float | None = None
     max_iter: int | None = None

@@ -186,7 +186,8 @@ def reporter(model: Any, unit: str = "pass") -> Callback:
                 + (f", {progress.detail}" if progress.detail else "")
             )
         if callback is not None:
-            callback(replace(progress, method=name, tol=model.tol, max_iter=model.max_iter))
+            limits = {"tol": model.tol, "max_iter": model.max_iter} if progress.counted else {}
+            callback(replace(progress, method=name, **limits))
 
     return report
 

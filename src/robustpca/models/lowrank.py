@@ -333,7 +333,9 @@ class RPCA(LowRankModel):
     ) -> tuple[str, EntryLoss, float, Split, tuple[Warning, ...]]:
         """Solver that was used, loss, noise, both parts, and what the user should be told."""
         if self.solver != "sampled":
-            loss, noise, start = pursuit_loss(data, self.sparsity, self.noise)
+            loss, noise, start = pursuit_loss(
+                data, self.sparsity, self.noise, callback=reporter(self)
+            )
             result = self._parts(self.solver, rows, data, loss, noise, start)
             return self.solver, loss, noise, result, ()
         known = self.n_components is not None and not isinstance(self.n_components, float)
@@ -345,7 +347,7 @@ class RPCA(LowRankModel):
         if not check.doubts:
             loss, noise, _ = pursuit_loss(data, self.sparsity, max(check.noise, least))
             return self.solver, loss, noise, result, ()
-        loss, noise, start = pursuit_loss(data, self.sparsity, self.noise)
+        loss, noise, start = pursuit_loss(data, self.sparsity, self.noise, callback=reporter(self))
         solver = "altproj"
         if rank is not None:
             result = self._parts(solver, rows, data, loss, noise, start)
@@ -561,14 +563,18 @@ class RPCAG(LowRankModel):
         matrix = laplacian(graph, normalized=self.normalized)
         if self.smoothness == "auto":
             # The noise is that beside the nuclear norm: a graph hardly changes it.
-            loss, noise, start = pursuit_loss(data, self.sparsity, self.noise)
+            loss, noise, start = pursuit_loss(
+                data, self.sparsity, self.noise, callback=reporter(self)
+            )
             without = partial(_without_graph, self, units, loss, noise)
             weight = pursuit_smoothness(data, loss, matrix, size, without)
             smoothness = GraphSmoothness.of(matrix, weight) if weight > 0 else None
         else:
             weight = float(self.smoothness) / size if size > 0 else 0.0
             smoothness = GraphSmoothness.of(matrix, weight) if weight > 0 else None
-            loss, noise, start = pursuit_loss(data, self.sparsity, self.noise, smoothness)
+            loss, noise, start = pursuit_loss(
+                data, self.sparsity, self.noise, smoothness, callback=reporter(self)
+            )
         training = None
         if weight > 0:
             # A copy, since the user may change the array afterwards.
@@ -699,7 +705,9 @@ def _refitted_fit(
 ) -> Fit:
     """The fit of a low-rank part that is fitted again, without the flagged entries."""
     center = bool(units.shift.any())
-    found = refit(data, result.low_rank, shrinkage, model.flag_rate, center=center)
+    found = refit(
+        data, result.low_rank, shrinkage, model.flag_rate, center=center, callback=reporter(model)
+    )
     decomposition = RefittedDecomposition.of(found, X, data, units, result.start())
     density = n_nonzero(decomposition.flagged) / count_observed(X)
     left, right = rescaled(decomposition.codes, found.basis, found.noise)

@@ -5,12 +5,13 @@ refined together.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from robustpca.engine.checkpoint import followed
 from robustpca.engine.linalg import Array
+from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.scratch import taken
 from robustpca.engine.svt import LowRank
 from robustpca.engine.threads import ThreadPool
@@ -40,6 +41,8 @@ def pursuit_loss(
     sparsity: float | str = "auto",
     noise: float | str = 0.0,
     smoothness: GraphSmoothness | None = None,
+    *,
+    callback: Callback = ignore,
 ) -> tuple[EntryLoss, float, Start | None]:
     """Loss of the residual entries, the deviation of the noise that it allows for, and a start.
 
@@ -53,6 +56,8 @@ def pursuit_loss(
         Standard deviation of dense noise; 'auto' to estimate it.
     smoothness : GraphSmoothness, default=None
         Smoothness of the low-rank part that the estimate takes into account.
+    callback : callable
+        Called with a `Progress` after each pass of the estimate.
 
     Returns
     -------
@@ -75,7 +80,7 @@ def pursuit_loss(
 
     start = None
     if noise == "auto":
-        noise, start = _estimated_noise(X, loss_for, norm, smoothness)
+        noise, start = _estimated_noise(X, loss_for, norm, smoothness, callback)
     return loss_for(float(noise)), float(noise), start
 
 
@@ -84,6 +89,7 @@ def _estimated_noise(
     loss_for: Callable[[float], EntryLoss],
     norm: float,
     smoothness: GraphSmoothness | None,
+    callback: Callback,
 ) -> tuple[float, Start | None]:
     """Noise level at which the residuals of the fit have just this median absolute deviation.
 
@@ -93,10 +99,16 @@ def _estimated_noise(
         return 0.0, None
     with ThreadPool() as pool:
         run = Run(X, loss_for(0.0), None, Exploring(), pool)
+
+        def advance() -> None:
+            objective = run.advance()
+            done = Progress(run.iteration, objective, run.change, rank=run.low_rank.rank)
+            callback(replace(done, phase="noise", counted=False))
+
         with followed(run, given=run.given) as between_passes:
             while not run.penalties.fixed:
                 between_passes()
-                run.advance()
+                advance()
                 if not run.penalties.fixed and run.change <= Exploring.small:
                     # The loop that goes on has a pass of its own in any case.
                     run.penalties.resume(run.loop.loss, True)
@@ -114,7 +126,7 @@ def _estimated_noise(
                 between_passes()
                 run.change_loss(loss_for(at.noise), anew=smoothness is None and not at.sizes)
                 for _ in range(PASSES_PER_ESTIMATE if smoothness is None else 40):
-                    run.advance()
+                    advance()
                 size = _median_residual(X, run.low_rank, at.noise * norm)
                 at.sizes.append((np.log(at.noise), np.log(max(size, TINY) / at.noise)))
                 at.found = abs(at.sizes[-1][1]) < ACCURACY

@@ -17,6 +17,7 @@ from scipy import linalg, special
 
 from robustpca.engine.blocks import slices
 from robustpca.engine.linalg import Array, column_percentiles, square_norms
+from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.scratch import each, in_groups, taken
 from robustpca.engine.svt import PRODUCT_ROWS, LowRank, lanes, tile_rows
 from robustpca.engine.threads import ThreadPool, compiled
@@ -45,6 +46,11 @@ NARROWER = 0.3
 FAR, EXTREME = 1e5, 1e6
 # How often the flags of a row may change at most, and the share of them that may still do so.
 MAX_REJECTIONS, FEW_CHANGES = 2, 0.005
+# A row has too many flags if they are more than so many times those of this share of the rows, and
+# more than this share of its entries.
+TOO_MANY, MOST_ROWS, MANY = 1.5, 0.9, 0.1
+# Share of the columns, those with the largest leverages, without which such a row starts once more.
+PULLING = 0.2
 # Standard deviations of a Gaussian per median absolute value.
 PER_MEDIAN = 1.4826
 # Entries of which a first estimate of the noise is made.
@@ -68,6 +74,8 @@ class RobustRows:
         Standard deviation of the noise of each column.
     cut : float
         Residuals of more standard deviations are flagged.
+    most_flags : float, default=1.0
+        Share of the entries of a row beyond which it has too many flags.
     """
 
     mean: Array
@@ -75,12 +83,15 @@ class RobustRows:
     deviations: Array
     noise: Array
     cut: float
+    most_flags: float = 1.0
 
     def solve(self, X: Array) -> tuple[Array, Array]:
         """Scores of rows, and which of their entries are wrong; NaN entries are missing.
 
         Huber's loss gives first scores, whatever the size of the errors. Entries that are then
-        too far off are left out, until these are the same as before.
+        too far off are left out, until these are the same as before. Where wrong entries of
+        columns with large leverages pull the scores, it is the correct ones that are left out:
+        rows with too many flags start once more without these columns, and the better fit is kept.
         """
         _, codes, flags = zip(*self.solved(X), strict=True)
         return np.concatenate(codes), np.concatenate(flags)
@@ -101,7 +112,19 @@ class RobustRows:
 
     def _tile(self, X: Array, fit: LeastSquares) -> tuple[Array, Array]:
         X = np.ascontiguousarray((X - self.mean) / self.noise, np.float64)
-        near = self._huber(X) @ self.basis
+        codes, flags = self._without_wrong(X, self._huber(X), fit)
+        many = np.flatnonzero(np.mean(flags, axis=1) > self.most_flags)
+        if len(many):
+            rows, others = X[many], X[many]
+            others[:, self._pulling] = np.nan
+            again = self._without_wrong(rows, self._huber(others), fit)
+            better = self._loss(rows, *again) < self._loss(rows, codes[many], flags[many])
+            codes[many[better]], flags[many[better]] = (found[better] for found in again)
+        return codes, flags
+
+    def _without_wrong(self, X: Array, start: Array, fit: LeastSquares) -> tuple[Array, Array]:
+        """Scores by least squares and wrong entries, if one starts from such scores."""
+        near = start @ self.basis
         errors = X - near
         # Entries far out would cost the digits of all others.
         extreme = np.abs(errors) > EXTREME
@@ -121,6 +144,18 @@ class RobustRows:
             goal = np.append(X[row, known], np.zeros(len(self.basis)))
             codes[row] = linalg.lstsq(system, goal)[0]
         return codes, flags | extreme
+
+    def _loss(self, X: Array, codes: Array, flags: Array) -> Array:
+        """Squared residuals of rows, those of flagged entries as large as the cut, and ridge."""
+        errors = np.where(flags | np.isnan(X), 0.0, X - codes @ self.basis)
+        n_flags = np.count_nonzero(flags, axis=1)
+        return np.asarray(square_norms(errors) + self.cut**2 * n_flags + codes**2 @ self._ridge)
+
+    @cached_property
+    def _pulling(self) -> Array:
+        """Columns with the largest leverages, the wrong entries of which may pull a row."""
+        leverages = np.sum(self.basis**2, axis=0)
+        return np.argsort(-leverages, kind="stable")[: int(PULLING * len(leverages))]
 
     @cached_property
     def _ridge(self) -> Array:
@@ -218,7 +253,13 @@ class ResidualFlags:
 
 
 def refit(
-    X: Array, low_rank: LowRank, shrinkage: float, rate: float, *, center: bool
+    X: Array,
+    low_rank: LowRank,
+    shrinkage: float,
+    rate: float,
+    *,
+    center: bool,
+    callback: Callback = ignore,
 ) -> RobustRows:
     """Fit a low-rank matrix to all entries that are not wrong.
 
@@ -234,6 +275,8 @@ def refit(
         Share of the entries without an error that may be flagged.
     center : bool
         Whether a row is added to the low-rank matrix that is the same everywhere.
+    callback : callable
+        Called with a `Progress` after each pass.
     """
     cut, inside = gaussian_cut(rate)
     longest = max(X.shape)
@@ -244,10 +287,11 @@ def refit(
     noise, least = _first_noise(X, low_rank)
     mean, low_rank = np.zeros(X.shape[1]), replace(low_rank, right=low_rank.right / noise)
     moves: list[float] = []
+    shares = np.zeros(len(X))
     with ThreadPool() as pool:
-        for _ in range(MAX_PASSES):
+        for iteration in range(1, MAX_PASSES + 1):
             found, (totals, squares, counts) = _clean_fit(
-                pool, X, mean, noise, low_rank, cut, center
+                pool, X, mean, noise, low_rank, cut, center, shares
             )
             if found is None:
                 break
@@ -255,6 +299,9 @@ def refit(
                 mean = mean + noise * totals / len(X)
             moves.append(found.distance(low_rank))
             low_rank, values = found, found.values
+            change = moves[-1] / max(float(np.linalg.norm(values)), TINY)
+            done = Progress(iteration, float(squares.sum()), change, rank=len(values))
+            callback(replace(done, phase="refit", counted=False))
             large = values > threshold / np.sqrt(counts.sum() / X.size)
             if moves[-1] < NEARLY * np.linalg.norm(values) and not large.all():
                 low_rank = LowRank(found.left[:, large], found.right[large], values[large])
@@ -269,7 +316,8 @@ def refit(
     basis, turn = np.linalg.qr(low_rank.right.T)
     squares = square_norms(turn @ low_rank.left.T) / len(X)
     deviations = np.maximum(np.sqrt(squares), TINY**0.5)
-    return RobustRows(mean, np.ascontiguousarray(basis.T), deviations, noise, cut)
+    most_flags = max(MANY, TOO_MANY * float(np.quantile(shares, MOST_ROWS)))
+    return RobustRows(mean, np.ascontiguousarray(basis.T), deviations, noise, cut, most_flags)
 
 
 def _first_noise(X: Array, low_rank: LowRank) -> tuple[Array, float]:
@@ -315,14 +363,15 @@ def _clean_fit(
     low_rank: LowRank,
     cut: float,
     center: bool,
+    shares: Array,
 ) -> tuple[LowRank | None, Array]:
     """The low-rank part of rows without wrong entries, and the sums of `clean_tile`.
 
-    None if nothing is left to fit to.
+    None if nothing is left to fit to. Writes to ``shares`` how much of each row is wrong.
     """
     images = np.empty(low_rank.left.shape)
     rooms = _rooms(low_rank.right)
-    work = partial(_clean_products, X, mean, noise, low_rank, rooms, cut, images)
+    work = partial(_clean_products, X, mean, noise, low_rank, rooms, cut, images, shares)
     products, sums = (
         np.sum(part, axis=0) for part in zip(*pool.map(work, lanes(X.shape)), strict=True)
     )
@@ -344,32 +393,36 @@ def _clean_products(
     rooms: Array,
     cut: float,
     images: Array,
+    shares: Array,
     tiles: list[slice],
 ) -> tuple[Array, Array]:
     """Products of rows whose wrong and missing entries are replaced by the low-rank part.
 
-    Writes the products with the directions to ``images``. Returns sums over rows: of the rows
-    times their products, and those of `clean_tile`.
+    Writes the products with the directions to ``images``, and to ``shares`` how much of each row is
+    wrong. Returns sums over rows: of the rows times their products, and those of `clean_tile`.
     """
     products = np.zeros(low_rank.right.shape)
     sums = np.zeros((3, X.shape[1]))
     for place in each(tiles, X):
         low = low_rank.dense(place)
-        compiled(clean_tile)(X[place], mean, 1 / noise, low, cut**2 * rooms, sums)
+        compiled(clean_tile)(X[place], mean, 1 / noise, low, cut**2 * rooms, sums, shares[place])
         images[place] = low @ low_rank.right.T
         products += images[place].T @ low
     sums[1] /= rooms
     return products, sums
 
 
-def clean_tile(X: Array, mean: Array, scale: Array, low: Array, most: Array, sums: Array) -> None:
+def clean_tile(
+    X: Array, mean: Array, scale: Array, low: Array, most: Array, sums: Array, shares: Array
+) -> None:
     """Kernel: replace the rows of a low-rank part by those of the data, but for wrong entries.
 
     An entry is wrong if its squared residual is larger than ``most``. To the rows of ``sums`` are
     added: the rows of the result, the squared residuals of the entries that are not wrong, and
-    their number.
+    their number. ``shares`` become those of the wrong entries of the rows.
     """
     for i in range(X.shape[0]):
+        n_wrong = 0
         for j in range(X.shape[1]):
             error = (X[i, j] - mean[j]) * scale[j] - low[i, j]
             square = error * error
@@ -378,7 +431,9 @@ def clean_tile(X: Array, mean: Array, scale: Array, low: Array, most: Array, sum
                 low[i, j] += error
                 sums[1, j] += square
                 sums[2, j] += 1.0
+            n_wrong += square > most[j]
             sums[0, j] += low[i, j]
+        shares[i] = n_wrong / X.shape[1]
 
 
 def _principal(images: Array, sums: Array) -> LowRank:

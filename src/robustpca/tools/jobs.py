@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
 from robustpca.engine.linalg import Array
+from robustpca.engine.rows import ArrayRows
 from robustpca.models import RPCA, all_methods
 from robustpca.models.advice import FAR_SCORE
 from robustpca.models.estimator import refuse_containers
+from robustpca.parts.ranks import rank_of
 from robustpca.parts.units import Units, column_units, spreads
 from robustpca.tools.files import Table, of_frame, read
 from robustpca.tools.reasons import Columns, Reason, reasons
@@ -385,7 +387,8 @@ def find_rows(
         Name of one of `robustpca.all_methods`.
     n_components : int, float, 'auto' or None, default=None
         Dimension of the subspace: a number, a share of the variance, 'auto' to find it by
-        predicting held-out entries, or None for what suits the method.
+        predicting held-out entries, or None for what suits the method: that of 'auto', and for
+        PCAAN 90 % of the variance, or that of 'auto' if each further component halves the rest.
     contamination : float or 'auto', default='auto'
         Share of the rows to flag, at most 0.5; 'auto' for those beyond a cutoff that is learnt
         from the rows.
@@ -416,8 +419,11 @@ def find_rows(
         raise ValueError(f"scale={scale!r} is not known: choose 'auto', 'mad' or None.")
     X = filled(table, callback)
     units = _units(X, scale)
-    model = _method(method, table, n_components, contamination, callback)
-    return describe_rows(table, _fitted(model, units.remove(X)), units, X)
+    rows = units.remove(X)
+    model = _fitted(_method(method, table, n_components, contamination, callback), rows)
+    if n_components is None and isinstance(model.n_components, float):
+        model = _with_last_directions(model, rows)
+    return describe_rows(table, model, units, X)
 
 
 def filled(table: Table, callback: Callback | None = None) -> Array:
@@ -581,6 +587,24 @@ def _fitted(model: Any, X: Array) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(X)
+
+
+def _with_last_directions(model: Any, X: Array) -> Any:
+    """A model with a share of the variance, or with all components where that lacks few large ones.
+
+    What rows differ by along a direction that is left out hides those that do not fit. Components
+    that the data are worth are added if each of them halves what is left, as it does where the
+    rest is noise; it does not on images, where a share ranks rows better.
+    """
+    rank = rank_of(ArrayRows(X))
+    if rank <= model.n_components_:
+        return model
+    with warnings.catch_warnings():
+        # The first fit has told what there is to tell of the data, and this may be none to keep.
+        warnings.simplefilter("ignore")
+        wider = clone(model).set_params(n_components=rank).fit(X)
+    before, after = (np.median(found.orthogonal_distances(X)) ** 2 for found in (model, wider))
+    return wider if after <= 0.5 ** (rank - model.n_components_) * before else model
 
 
 def _decomposed(X: Array, callback: Callback | None, **parameters: Any) -> Any:

@@ -52,9 +52,9 @@ class ProgressBar:
 
     def __call__(self, progress: Progress) -> None:
         """Write where the fit is, unless it did so a moment ago."""
-        now = time.monotonic()
-        if progress.iteration <= self.iteration:  # of another fit
+        if progress.iteration <= self.iteration:  # of another loop
             self._begin()
+        now = time.monotonic()
         self.iteration = progress.iteration
         self.seen.append((now, progress.iteration, progress.change))
         if now - self.written > PAUSE or progress.change <= (progress.tol or 0):

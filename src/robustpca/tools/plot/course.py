@@ -93,7 +93,7 @@ class ConvergenceDisplay(Display):
     def from_progress(
         cls, history: Iterable[Any], *, tol: float | None = None, ax: "Axes | None" = None
     ) -> Self:
-        """Draw the change of each pass, which a fit compares with its tolerance.
+        """Draw the change of each pass that counts, which a fit compares with its tolerance.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class ConvergenceDisplay(Display):
         display : ConvergenceDisplay
             The picture.
         """
-        steps = list(history)
+        steps = [step for step in history if step.counted]
         if not steps:
             raise ValueError("There is no pass to draw: pass callback=history.append to the model.")
         values = np.array([step.change for step in steps], dtype=np.float64)
