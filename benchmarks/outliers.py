@@ -1,10 +1,15 @@
 """Which method survives which contamination: angles to a planted subspace.
 
-python benchmarks/outliers.py [--seeds 10] [--shape 1000x100] [--rank 5]
+    python benchmarks/outliers.py [--seeds 10] [--shape 1000x100] [--rank 5]
+    python benchmarks/outliers.py near [--seeds 10]
+
+The second counts the planted subspaces that are found beside a cloud of outliers that is nearer to
+the centre than the rows spread.
 """
 
 import argparse
 import warnings
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -31,6 +36,16 @@ CONTAMINATIONS = {
     "5 % in a cloud": (0.05, True),
     "20 % in a cloud": (0.2, True),
 }
+
+# Where a cloud is near: its distance, its share of the rows, the noise, and the rows.
+DISTANCES, SHARES, NOISES, SHAPES = (
+    (3.0, 4.0, 6.0),
+    (0.1, 0.15, 0.2),
+    (0.1, 0.3),
+    ((500, 30), (300, 20)),
+)
+# A subspace with a smaller sine to the planted one is found.
+FOUND = 0.3
 
 
 def models(c: int) -> dict[str, Any]:
@@ -79,13 +94,67 @@ def cell(model: Any, shape: tuple[int, int, int], share: float, clustered: bool,
     return f"{np.median(angles):.1f} ({max(angles):.1f}){'!' if np.mean(warned) > 0.5 else ' '}"
 
 
+def near_clouds(n_seeds: int, c: int = 4) -> None:
+    """Print how many planted subspaces are found beside near clouds, by distance."""
+    print(
+        f"Planted subspaces of rank {c} that are found beside a cloud, by its distance; fits that"
+    )
+    print("warn of a group of outliers, among those that are right and those that are not.\n")
+    print(
+        f"{'':27}"
+        + "".join(f"{at:>10g}" for at in DISTANCES)
+        + f"{'all':>12}{'right!':>8}{'wrong!':>8}"
+    )
+    chosen = ("PCA()", "R1PCA()", "EPCA()", "EPCA(init='robust')", "PCAAN()")
+    for name in chosen:
+        model = models(c)[name]
+        found = np.array(
+            [
+                [
+                    _beside_a_cloud(model, at, *rest, c=c)
+                    for rest in product(SHARES, NOISES, SHAPES, range(n_seeds))
+                ]
+                for at in DISTANCES
+            ]
+        )
+        right, warned = found[..., 0], found[..., 1]
+        cells = [f"{row.sum()}/{row.size}" for row in right]
+        told = f"{(right & warned).sum():8d}{(~right & warned).sum():8d}"
+        print(f"{name:27}", end="")
+        print(
+            "".join(f"{text:>10}" for text in cells) + f"{right.sum():6d}/{right.size}{told}",
+            flush=True,
+        )
+
+
+def _beside_a_cloud(
+    model: Any,
+    distance: float,
+    share: float,
+    noise: float,
+    shape: tuple[int, int],
+    seed: int,
+    *,
+    c: int,
+) -> tuple[bool, bool]:
+    rng, (n, d) = np.random.default_rng(seed), shape
+    options = {"noise": noise, "clustered": True, "distance": distance}
+    X, basis, _ = planted_subspace(rng, n, d, c, round(share * n), **options)
+    off, warned = angle(model, X, basis)
+    return off < np.degrees(np.arcsin(FOUND)), warned
+
+
 def main() -> None:
-    """Print the table."""
+    """Print one of the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("part", nargs="?", choices=["near"], help="clouds near the centre")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--shape", default="1000x100", metavar="NxD")
     parser.add_argument("--rank", type=int, default=5)
     given = parser.parse_args()
+    if given.part == "near":
+        near_clouds(given.seeds)
+        return
     n, d = map(int, given.shape.split("x"))
     print(
         "Largest angle to the planted subspace in degrees: median (worst) over "

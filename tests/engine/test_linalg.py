@@ -7,6 +7,7 @@ from robustpca.engine.linalg import (
     column_percentiles,
     csr_of,
     flip_signs,
+    in_safe_units,
     orthonormal,
     principal_axes,
     selected,
@@ -233,3 +234,14 @@ def test_a_value_is_selected_by_its_place(kind, n_values, rng, monkeypatch):
     ordered = np.sort(values)
     for rank in {0, n_values // 10, n_values // 2, n_values - 1}:
         assert selected(values, rank) == ordered[rank]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_safe_units_are_a_power_of_two(dtype, rng):
+    for size in (np.finfo(dtype).tiny, 1.0, np.finfo(dtype).max / 8):
+        A = (rng.uniform(-1, 1, size=(4, 3)) * size).astype(dtype)
+        found = in_safe_units(A)
+        assert found.dtype == dtype
+        assert 0.5 <= np.abs(found).max() < 1
+        np.testing.assert_array_equal(found * (A.flat[0] / found.flat[0]), A)
+    assert not in_safe_units(np.zeros((2, 2))).any()

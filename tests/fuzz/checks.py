@@ -54,6 +54,8 @@ def fault(case: Case) -> str:
             _check(case, eval(case.model, names), names["X"], names.get("y"))
     except (WrongError, HangsError) as error:
         return str(error)
+    except Exception as error:
+        return f"cannot be checked: {type(error).__name__}: {error}"
     return ""
 
 
@@ -92,6 +94,9 @@ def _check_fitted(case: Case, model: Any, X: Any, y: Any) -> None:
 def _check_scaled(model: Any, X: Any) -> None:
     """Other units give the same subspace, or are refused."""
     dense = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=getattr(X, "dtype", float))
+    if not dense.any():
+        # Nothing of the data was left when they were rounded.
+        return
     for exponent in (-30, 30):
         other, factor = clone(model), dense.dtype.type(4.0**exponent)
         if not np.abs(dense.astype(float)).max() < 1e300 * 4.0**-exponent:

@@ -84,7 +84,7 @@ class Case:
         Whether an error is the only right answer.
     planted : bool
         Whether the data have a subspace that is well defined, of the rank that is asked for, and
-        no parameter has the unit of the data.
+        no parameter has the unit of the data or ends the fit early.
     """
 
     name: str
@@ -162,8 +162,9 @@ def _spoilt(rng: Any, name: str, clean: bool) -> list[str]:
     return lines
 
 
-# Parameters with the unit of the data, or whose meaning changes with it.
-UNITS = ("sigma", "cutoff", "threshold", "noise", "gamma", "loss", "weighting")
+# Parameters with the unit of the data, or whose meaning changes with it; and a tolerance, with
+# which a fit may end anywhere.
+UNITS = ("sigma", "cutoff", "threshold", "noise", "gamma", "loss", "weighting", "tol")
 
 
 def _model(rng: Any, name: str, n: int, d: int, r: int, clean: bool) -> tuple[str, bool, bool]:

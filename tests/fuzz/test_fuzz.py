@@ -122,13 +122,24 @@ RVFLClassifier()
 
 X = np.array([[5.0, np.nan], [5.0, 28.0], [5.0, 1.0]])
 FRPCAG(n_components=2, max_iter=5)
+
+X = 1.0 * rng.integers(-3, 4, (25, 7)) @ rng.integers(-3, 4, (7, 40))
+X[1::2] = X[0]; X[:, -1] = X[:, 0]; X = X + 1e6
+RPCA(n_components=18, flag_rate=0.04228)
+
+X = (rng.dirichlet(np.ones(5), size=25) + 1e8).astype("f4")
+GNMF(3, n_neighbors=50, scale="free")
+
+X = np.eye(40, 5, dtype="f4"); X[:, -1] = X[:, 0]; X[:, 0] = 5.0
+NCut(n_init=50)
 """
 
 
 @pytest.mark.parametrize("found", FOUND.strip().split("\n\n"))
 def test_what_was_found_stays_repaired(found):
     *lines, model = found.split("\n")
-    case = Case(model.partition("(")[0], tuple(lines), model, refused=False, planted=False)
+    lines = ("rng = np.random.default_rng(718)", *lines)
+    case = Case(model.partition("(")[0], lines, model, refused=False, planted=False)
     assert not fault(case)
 
 

@@ -56,6 +56,32 @@ def test_sizes_are_refused_of_sparse_rows_as_well(dtype, size, rng):
             precision_warnings(rows)
 
 
+@pytest.mark.parametrize(("dtype", "near", "far"), [("float64", 1e5, 1e9), ("float32", 10, 1e5)])
+def test_sparse_rows_too_far_from_zero_are_refused(dtype, near, far, rng):
+    X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 9)) + 0.01 * rng.normal(size=(60, 9))
+    X[:, 4:] *= rng.random((60, 5)) < 0.2
+    expected = EPCA(2).fit(X).components_
+    found = EPCA(2).fit(sparse.csr_matrix(offset(X, near).astype(dtype))).components_
+    assert subspace_distance(found, expected) < 0.01
+    with pytest.raises(ValueError, match=r"subtract an offset from columns such as .*X\.toarray"):
+        EPCA(2).fit(sparse.csr_matrix(offset(X, far).astype(dtype)))
+    # Constant columns are an offset as well, but constant rows have nothing to lose.
+    constant = np.tile(offset(X, far)[:1], (60, 1))
+    EPCA(2).fit(sparse.csr_matrix(constant.astype(dtype)))
+
+
+def offset(X, size):
+    """The data with a whole column far away."""
+    return X + size * (np.arange(X.shape[1]) == 0)
+
+
+def test_matrices_with_an_entry_nearly_everywhere_are_as_good_as_dense_ones(rng):
+    X = 1e8 + rng.normal(size=(25, 2)) @ rng.normal(size=(2, 5)) + 0.01 * rng.normal(size=(25, 5))
+    dense, stored = EPCA(2).fit(X), EPCA(2).fit(sparse.csr_matrix(X))
+    np.testing.assert_array_equal(stored.components_, dense.components_)
+    np.testing.assert_array_equal(stored.transform(sparse.csr_matrix(X)), dense.transform(X))
+
+
 def test_empty_sparse_rows_and_holes_are_fine():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

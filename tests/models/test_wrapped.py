@@ -211,6 +211,14 @@ def test_sparse_features_are_taken_as_they_are():
     assert_allclose(model.predict(sparse.csr_matrix(X)), model.predict(X), atol=1e-12)
 
 
+def test_features_that_overflow_in_single_precision_are_refused(rng):
+    X = 1e11 * rng.poisson(0.5, size=(25, 5))
+    y = X[:, 0] / 1e11
+    with pytest.raises(ValueError, match=r"Ridge overflows on X, which is float32 .* use float64"):
+        Reweighted(Ridge()).fit(sparse.csr_matrix(X.astype(np.float32)), y)
+    assert np.allclose(Reweighted(Ridge()).fit(sparse.csr_matrix(X), y).predict(X), y)
+
+
 def test_it_is_what_its_estimator_is():
     assert is_regressor(Reweighted(Ridge()))
     assert is_clusterer(Reweighted(KMeans(3)))

@@ -10,6 +10,7 @@ from sklearn.decomposition import PCA
 from robustpca import EPCA, L1PCA, PCAAN, PCAOM, R1PCA, AngularEmbedding, ReweightedPCA
 from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine.rows import ArrayRows
+from robustpca.metrics import subspace_distance
 from robustpca.parts.capture import capture
 
 SHAPES = [(300, 20, 3), (1000, 100, 5), (400, 1000, 5)]
@@ -31,6 +32,20 @@ def test_a_cloud_of_outliers_is_found(shape, share):
         assert found is not None
         assert found.angle > 30
         assert found.share == pytest.approx(share, abs=0.05)
+
+
+@pytest.mark.parametrize(("n_outliers", "is_held"), [(100, True), (50, False)])
+def test_a_cloud_near_the_centre_is_found_where_it_holds_a_fit(n_outliers, is_held):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        near = {"noise": 0.1, "clustered": True, "distance": 6.0}
+        X, basis, _ = planted_subspace(rng, 500, 30, 4, n_outliers, **near)
+        model = R1PCA(4)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X)
+        assert (subspace_distance(model.components_, basis) > 0.5) == is_held
+        assert bool(caught) == is_held
 
 
 CLEAN = {

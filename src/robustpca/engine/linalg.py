@@ -128,6 +128,12 @@ def _axes(
     return values, axes
 
 
+def in_safe_units(A: Array) -> Array:
+    """A matrix times a power of two, which changes no digit: squares do not overflow."""
+    exponent = np.frexp(np.abs(A).max(initial=0.0))[1]
+    return np.asarray(np.ldexp(A, -exponent))
+
+
 def flip_signs(components: Array) -> Array:
     """Make the entry of largest magnitude of each row positive (the first one of a tie)."""
     # Entries equal but for rounding must not decide the sign by chance.

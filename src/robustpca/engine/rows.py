@@ -351,6 +351,10 @@ class ArrayRows(Rows):
         return np.ascontiguousarray(self.X, self.dtype)
 
 
+# Numbers of eight bytes, and their columns of four, take more memory than a dense array beyond.
+MOSTLY_STORED = 2 / 3
+
+
 class SparseRows(Rows):
     """Rows of a SciPy CSR matrix."""
 
@@ -372,3 +376,14 @@ class SparseRows(Rows):
         # A column is constant if it holds nothing, or its largest and least entries agree.
         largest, least = self.X.max(axis=0).toarray(), self.X.min(axis=0).toarray()
         return np.asarray(largest == least).ravel()
+
+
+def rows_in_memory(X: Any) -> Rows:
+    """Rows of an array or of a sparse matrix.
+
+    A sparse matrix that takes more memory than a dense array becomes one: it can be centred without
+    a loss of digits, and is faster.
+    """
+    if not sparse.issparse(X):
+        return ArrayRows(X)
+    return SparseRows(X) if X.nnz <= MOSTLY_STORED * np.prod(X.shape) else ArrayRows(X.toarray())

@@ -173,7 +173,7 @@ class Pieces:
             self.parts.append(part)
             return
         with _advised(part.nbytes):
-            self.file.write(part)
+            self.file.write(part.data)
 
     def extend(self, other: "Pieces") -> None:
         """Add all numbers of another one, which are in the same place."""

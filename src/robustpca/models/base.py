@@ -26,7 +26,7 @@ from robustpca.engine.dask_rows import lazy_rows
 from robustpca.engine.linalg import Array, finite, flip_signs, orthonormal
 from robustpca.engine.memory import refuse_too_large
 from robustpca.engine.progress import Callback, Ending, Progress
-from robustpca.engine.rows import ArrayRows, Rows, SparseRows
+from robustpca.engine.rows import ArrayRows, Rows, rows_in_memory
 from robustpca.models.estimator import Estimator, all_or_nothing, refuse_containers
 from robustpca.models.flags import Distances, Flags, Scatter, flags
 from robustpca.models.params import Interval, StrOptions
@@ -540,7 +540,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
                 ensure_all_finite="allow-nan" if self._allow_nan else True,
                 ensure_min_samples=self._min_samples if reset else 1,
             )
-            return SparseRows(X) if sparse.issparse(X) else ArrayRows(X)
+            return rows_in_memory(X)
         if rows.stored.kind not in "fiub":
             raise ValueError(f"X must hold real numbers, but its dtype is {rows.stored}.")
         validate_data(self, rows.header(), reset=reset, skip_check_array=True)

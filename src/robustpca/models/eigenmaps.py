@@ -12,7 +12,7 @@ from sklearn.base import (
 from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
-from robustpca.engine.linalg import Array, flip_signs
+from robustpca.engine.linalg import Array, flip_signs, in_safe_units
 from robustpca.models.base import Fit, store
 from robustpca.models.estimator import Estimator, all_or_nothing, rowwise
 from robustpca.models.params import Interval
@@ -288,7 +288,7 @@ class NCut(ClusterMixin, GraphSpectrum):
         embedding = np.ascontiguousarray(vectors, X.dtype)
         means = KMeans(self.n_clusters, n_init=self.n_init, random_state=self.random_state)
         attributes = {
-            "labels_": means.fit(embedding).labels_,
+            "labels_": means.fit(in_safe_units(embedding)).labels_,
             "embedding_": embedding,
             "eigenvalues_": cuts.values.astype(X.dtype),
             "graph_": graph,

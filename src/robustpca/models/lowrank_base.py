@@ -763,24 +763,22 @@ def checked_entries(X: Array, axes: tuple[int, ...] = (1,)) -> Array:
 def _with_low_rank(
     rows: Rows, decomposition: Decomposition, chosen: Array | None = None
 ) -> Iterator[tuple[slice, Array, Array]]:
-    """Places of tiles of the training data, the tiles, and their low-rank parts.
-
-    If rows are ``chosen``, by ascending numbers, these are the tiles that have some of them.
-    """
+    """Places of tiles of the training data, or of those with chosen rows; tiles, low-rank parts."""
     for start, stop in each(rows.bounds, *decomposition.stored):
         places = slices(stop, tile_rows(rows.shape[1]), start)
         if chosen is not None:
             places = [place for place in places if len(_inside(place, chosen))]
-        block = rows.read(start, stop) if places else None
+        if not places:
+            continue
+        block = rows.read(start, stop)
         for place in places:
-            tile = block[place.start - start : place.stop - start]
-            yield place, tile, decomposition.tile(place)
+            yield place, block[place.start - start : place.stop - start], decomposition.tile(place)
 
 
 def _inside(place: slice, chosen: Array) -> Array:
     """Which rows of a tile are among the chosen ones, in ascending order."""
-    first, last = np.searchsorted(chosen, [place.start, place.stop])
-    return np.asarray(chosen[first:last] - place.start)
+    inside = (chosen >= place.start) & (chosen < place.stop)
+    return np.asarray(chosen[inside] - place.start)
 
 
 def square_residuals(X: Array, low_rank: Array) -> Array:

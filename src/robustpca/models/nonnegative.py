@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback
-from robustpca.engine.rows import ArrayRows, SparseRows
+from robustpca.engine.rows import rows_in_memory
 from robustpca.models.base import Fit, points_of, reporter, store, unconverged
 from robustpca.models.estimator import Estimator, all_or_nothing, rowwise
 from robustpca.models.graph import GraphModel
@@ -168,9 +168,8 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         largest = min(X.shape)
         n_components = largest if self.n_components is None else self.n_components
         if n_components == "auto":
-            rows = SparseRows(X) if sparse.issparse(X) else ArrayRows(X)
             # Without negative numbers the mean takes a component of its own.
-            n_components = min(rank_of(rows) + 1, largest)
+            n_components = min(rank_of(rows_in_memory(X)) + 1, largest)
         if n_components > largest:
             raise ValueError(
                 f"n_components={n_components} is more than the data can give: X has shape "

@@ -1,14 +1,17 @@
 """Whether the numbers of the data can be squared, and whether they hold what varies."""
 
 import numpy as np
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from robustpca.engine.linalg import Array
-from robustpca.engine.rows import Rows
+from robustpca.engine.rows import Rows, SparseRows
 
 # Sizes of entries whose squares, and what is made of many, neither overflow nor vanish.
 SIZES = {"float32": (1e-18, 1e18), "float64": (1e-101, 1e101)}
 # Rounding errors of the data that are harmless, as a share of the deviation of a column.
 HARMLESS = 0.05
+# Share of the squares of sparse rows that may be lost.
+LOST = 1e-3
 # Share of the variance that columns must have for their rounding errors to matter.
 MATTERS = 0.01
 
@@ -16,13 +19,15 @@ MATTERS = 0.01
 def precision_warnings(rows: Rows) -> tuple[Warning, ...]:
     """What is lost of the data, judged by some rows of the beginning, the middle and the end.
 
-    Raises ValueError if the entries are so large or so small that squares are not to be had.
+    Raises ValueError if the entries are so large or so small that squares are not to be had, or
+    if sparse rows, which are never centred themselves, lie too far from zero.
     """
     sample = rows.sampled()
     largest = checked_size(sample, rows.dtype.name)
-    if not rows.is_dense or not np.isfinite(largest):
+    if isinstance(rows, SparseRows):
+        _refuse_far(rows)
         return ()
-    return _lost_columns(sample, largest, rows.dtype.name)
+    return _lost_columns(sample, largest, rows.dtype.name) if np.isfinite(largest) else ()
 
 
 def checked_size(X: Array, name: str, *, to_learn: bool = True) -> float:
@@ -40,6 +45,19 @@ def checked_size(X: Array, name: str, *, to_learn: bool = True) -> float:
             f"{name}: divide X by {largest:.0e}" + (", or use float64." if most < 1e100 else ".")
         )
     return largest
+
+
+def _refuse_far(rows: SparseRows) -> None:
+    """ValueError if squares of sparse rows, centred by algebra, lose what varies."""
+    means, variances = (a.astype(np.float64) for a in mean_variance_axis(rows.X, axis=0))
+    size, spread = float(np.linalg.norm(means)), float(np.sqrt(np.sum(variances)))
+    if 0 < spread < np.sqrt(np.finfo(rows.dtype).eps / LOST) * size:
+        worst = int(np.argmax(np.abs(means)))
+        raise ValueError(
+            f"The sparse rows of X lie {size:.1e} from zero and vary by {spread:.1e}, too little "
+            "for rows that are not centred one by one: subtract an offset from columns such as "
+            f"{worst}, whose mean is {means[worst]:.1e}, or pass X.toarray()."
+        )
 
 
 def _lost_columns(sample: Array, largest: float, name: str) -> tuple[Warning, ...]:

@@ -46,7 +46,16 @@ class _WeightedModel:
             # Clusters go on from where they were: a new search could end anywhere.
             fresh.set_params(init=previous, n_init=1)
         # Mean one, so that a penalty of the estimator means what it means without weights.
-        self.fitted = fresh.fit(self.X, self.y, sample_weight=weights / weights.mean())
+        shares = weights / weights.mean()
+        # What overflows in single precision may end as a model of zeros.
+        with np.errstate(over="raise" if self.X.dtype == np.float32 else None):
+            try:
+                self.fitted = fresh.fit(self.X, self.y, sample_weight=shares)
+            except FloatingPointError as error:
+                raise ValueError(
+                    f"{type(fresh).__name__} overflows on X, which is float32 with entries up to "
+                    f"{abs(self.X).max():.0e}: use float64, or divide X by that."
+                ) from error
 
     def residuals(self) -> Array:
         if hasattr(self.fitted, "cluster_centers_"):

@@ -7,7 +7,7 @@ from scipy import linalg
 
 from robustpca.engine.linalg import Array, orthonormal, square_norms
 from robustpca.engine.rows import ArrayRows, Rows
-from robustpca.parts.starts import trusted_half
+from robustpca.parts.starts import challenged, nearer_half, trusted_half
 
 # So many rows are looked at, or so many for each component if that is more; wide rows only as
 # far as they are so many numbers.
@@ -21,7 +21,7 @@ N_DIRECTIONS = 125
 FAR, HELD = 6.0, 3.0
 # The least share of rows that are a group, and how much worse than by the robust subspace
 # trusted rows must be fitted (in squared distances).
-GROUP, WORSE = 0.02, 1.2
+GROUP, WORSE = 0.02, 1.5
 # Fewer rows than these are no group, or no sample to judge by.
 FEW_ROWS, FEWEST_ROWS = 5, 50
 # Smaller angles than this one (in degrees) are no capture.
@@ -87,20 +87,34 @@ def capture(
     left = np.maximum(square_norms(Z) - square_norms(codes), 0.0)
     if outside is not None:
         left += outside[chosen]
+    # A cloud near the centre is trusted, but stands out in the scores of a fit that it holds.
+    half = nearer_half(codes, left, c, rng)
+    if half is not None:
+        return _captured(codes, c, half, rng)
     half = trusted_half(ArrayRows(codes), left, rng, N_DIRECTIONS)
-    trusted = rng.permutation(np.flatnonzero(half))
-    own, others = np.array_split(trusted, 2)
+    found = _captured(codes, c, half, rng)
+    if found is None:
+        return None
+    # The half itself may be held by such a cloud, and the fit be right.
+    other = challenged(ArrayRows(codes), left, half, c, rng)
+    return found if other is half else _captured(codes, c, other, rng)
+
+
+def _captured(codes: Array, c: int, half: Array, rng: np.random.RandomState) -> Capture | None:
+    """Judge the subspace of the first ``c`` columns by a half of the rows."""
+    own, others = np.array_split(rng.permutation(np.flatnonzero(half)), 2)
     center = codes[own].mean(axis=0)
     axes = linalg.svd(codes[own] - center, full_matrices=False, check_finite=False)[2][:c]
     robust, fitted = _distances(codes, center, axes), square_norms(codes[:, c:])
     scale = float(np.median(robust[others]))
     worse = float(np.median(fitted[others])) / max(scale, np.finfo(np.float64).tiny)
     held = np.count_nonzero((robust > FAR**2 * scale) & (fitted < robust / HELD**2))
-    share = held / size
     cosine = np.linalg.svd(axes[:, :c], compute_uv=False).min()
     angle = float(np.degrees(np.arccos(min(1.0, cosine))))
-    is_group = held >= max(FEW_ROWS, GROUP * size)
-    return Capture(angle, share, worse) if is_group and worse >= WORSE and angle >= TURNED else None
+    is_group = held >= max(FEW_ROWS, GROUP * len(codes))
+    if not is_group or worse < WORSE or angle < TURNED:
+        return None
+    return Capture(angle, held / len(codes), worse)
 
 
 def capture_warnings(

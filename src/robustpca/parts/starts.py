@@ -136,15 +136,29 @@ def challenged(
     trusted = _fitted(X, rest, weights[chosen] > 0, n_components)
     best = trusted
     for plane in (_fitted(X, rest, np.ones(len(X), dtype=bool), n_components), trusted):
-        scores = ArrayRows(plane.scores(X))
-        within = trusted_half(scores, plane.distances(X, rest), rng, N_WITHIN)
-        rival = _fitted(X, rest, within > 0, n_components)
+        rival = _rival(plane, X, rest, rng)
         best = rival if _is_far_better(rival, best, X, rest) else best
     if best is trusted:
         return weights
     at = rows.centred(rows.center + middle + leading @ best.center)
     inside = square_norms(at.map("project", leading @ best.axes))
     return _nearest(outside + at.map("square_norms") - inside, 0.5).astype(np.float64)
+
+
+def nearer_half(
+    X: Array, outside: Array, n_components: int, rng: np.random.RandomState
+) -> Array | None:
+    """Weights 1 for the half of the rows that are nearest to a subspace far better than a fit.
+
+    The fit is that of the first columns, about zero. None if the half of the rows that is trusted
+    among its scores gives no subspace that beats it, as in `challenged`.
+    """
+    axes = np.eye(X.shape[1], n_components)
+    fit = _Plane(np.zeros(X.shape[1]), axes, X[:, :n_components].var(axis=0))
+    rival = _rival(fit, X, outside, rng)
+    if not _is_far_better(rival, fit, X, outside):
+        return None
+    return _nearest(rival.distances(X, outside), 0.5).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -157,7 +171,7 @@ class _Plane:
 
     def scores(self, X: Array) -> Array:
         """Coordinates of the rows along the axes, each in units of its own spread."""
-        units = np.maximum(self.variances, 1e-12 * self.variances[0] + np.finfo(np.float64).tiny)
+        units = np.maximum(self.variances, 1e-12 * self.variances.max() + np.finfo(np.float64).tiny)
         return np.asarray((X - self.center) @ (self.axes / np.sqrt(units)))
 
     def distances(self, X: Array, rest: Array) -> Array:
@@ -171,6 +185,13 @@ def _leading_directions(X: Array, n_directions: int) -> Array:
     lengths = np.sqrt(square_norms(X))
     Z = X / np.where(lengths > 0, lengths, 1.0)[:, None]
     return principal_axes(Z.T @ Z)[1][:, :n_directions]
+
+
+def _rival(plane: _Plane, X: Array, rest: Array, rng: np.random.RandomState) -> _Plane:
+    """The subspace of the half of the rows that is trusted among the scores of another one."""
+    scores = ArrayRows(plane.scores(X))
+    within = trusted_half(scores, plane.distances(X, rest), rng, N_WITHIN)
+    return _fitted(X, rest, within > 0, plane.axes.shape[1])
 
 
 def _fitted(X: Array, rest: Array, chosen: Array, n_components: int) -> _Plane:

@@ -56,6 +56,8 @@ def nonnegative_factors(
         apart = total - 2 * float(np.vdot(cross, basis)) + float(np.vdot(inner, basis @ basis.T))
         return max(apart, 0.0) + float(weights(basis) @ rough)
 
+    # Changes count in shares of the objective, or of rounding errors where that is smaller.
+    least = np.finfo(np.float64).eps * total + np.finfo(np.float64).tiny
     first = measured(basis, (X.T @ codes).T, codes.T @ codes, roughness(codes))
     at = _Position(codes, basis, [first])
     with followed(at) as between_passes:
@@ -71,7 +73,7 @@ def nonnegative_factors(
             at.codes, at.basis = codes, basis
             history = at.history
             history.append(measured(basis, cross, inner, rough))
-            at.change = (history[-2] - history[-1]) / max(history[-2], np.finfo(np.float64).tiny)
+            at.change = (history[-2] - history[-1]) / max(history[-2], least)
             at.converged = at.change <= tol
             callback(Progress(len(history) - 1, history[-1], at.change))
     n_iter, objective = len(at.history) - 1, np.array(at.history)

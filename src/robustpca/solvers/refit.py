@@ -115,10 +115,11 @@ class RobustRows:
             max_iter=MAX_REJECTIONS,
         )
         for row in np.flatnonzero(sizes < 0):
+            # Too near to singular for a normal matrix: not squared, the shortest of solutions.
             known = ~(flags[row] | lost[row])
-            some = self.basis[:, known]
-            normal = some @ some.T + np.diag(self._ridge)
-            codes[row] = linalg.solve(normal, some @ X[row, known], assume_a="pos")
+            system = np.vstack([self.basis[:, known].T, np.diag(1 / self.deviations)])
+            goal = np.append(X[row, known], np.zeros(len(self.basis)))
+            codes[row] = linalg.lstsq(system, goal)[0]
         return codes, flags | extreme
 
     @cached_property
