@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from robustpca.engine.entries import compact, joined, n_nonzero
+from robustpca.engine.entries import EntryList, compact, joined, n_nonzero
 from robustpca.engine.scratch import empty_scratch, is_scratch
 
 
@@ -15,11 +15,17 @@ def few(rng, share, shape=(300, 40)):
 def test_the_lists_of_tiles_are_joined_in_order(rng):
     A = few(rng, 0.1)
     A[50:60] = 0  # rows without entries
-    parts = []
-    for tile in (A[:100], A[100:101], A[101:]):
-        rows = sparse.csr_array(tile)
-        parts.append((rows.data, rows.indices, np.diff(rows.indptr)))
-    np.testing.assert_array_equal(joined(parts, A.shape).toarray(), A)
+    for beside in (A, empty_scratch(A.shape, A.dtype)):
+        first, second = EntryList(beside, A.dtype), EntryList(beside, A.dtype)
+        first.add_tile(A[:100])
+        first.add_tile(A[100:101])
+        rows = sparse.csr_array(A[101:])
+        second.append(rows.data, rows.indices, np.diff(rows.indptr))
+        found = joined([first, second], beside)
+        np.testing.assert_array_equal(found.toarray(), A)
+        for array in (found.data, found.indices, found.indptr):
+            assert is_scratch(array) == is_scratch(beside)
+            assert array.dtype in (A.dtype, np.int32)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 1.0])

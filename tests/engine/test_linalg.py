@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from robustpca.engine import linalg
 from robustpca.engine.linalg import (
     column_percentiles,
     csr_of,
@@ -9,6 +10,7 @@ from robustpca.engine.linalg import (
     in_safe_units,
     orthonormal,
     principal_axes,
+    selected,
     square_norms,
 )
 
@@ -215,6 +217,23 @@ def test_a_sparse_array_is_that_of_scipy(dtype, shape, order, rng):
     assert found.indices.dtype == expected.indices.dtype == np.int32
     for part in ("data", "indices", "indptr"):
         np.testing.assert_array_equal(getattr(found, part), getattr(expected, part))
+
+
+@pytest.mark.parametrize("n_values", [1, 2, 7, 300, 301])
+@pytest.mark.parametrize("kind", ["random", "ordered", "two values", "misleading sample"])
+def test_a_value_is_selected_by_its_place(kind, n_values, rng, monkeypatch):
+    monkeypatch.setattr(linalg, "MANY_VALUES", 100)
+    monkeypatch.setattr(linalg, "SAMPLED_VALUES", 60)
+    values = rng.normal(size=n_values)
+    if kind == "ordered":
+        values.sort()
+    elif kind == "two values":
+        values = np.sign(values)
+    elif kind == "misleading sample":
+        values[:: max(1, n_values // 60)] += 100
+    ordered = np.sort(values)
+    for rank in {0, n_values // 10, n_values // 2, n_values - 1}:
+        assert selected(values, rank) == ordered[rank]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -1,14 +1,10 @@
 """The row engine: whoever holds the rows and whoever works on them, the result is the same."""
 
-import itertools
-import os
 import pickle
-import signal
-import threading
 import time
 import tracemalloc
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
+from kills import processes, same_bits, two_workers, with_a_kill
 from robustpca import EPCA, FRPCAG, L1PCA, PCAAN, RPCA, AngularEmbedding
 from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine import dask_rows
@@ -91,22 +88,9 @@ def test_the_number_of_threads_does_not_change_a_bit(method, X, small_blocks):
     assert same(fits[0], fits[2])
 
 
-@contextmanager
-def processes(**options):
-    """A cluster of processes, which may take a minute and more to start or to answer."""
-    dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
-    timeouts = {"connect": "300s", "tcp": "300s"}
-    # Any free port: the usual one may belong to another cluster, which is worth a warning.
-    settings = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
-    with (
-        dask.config.set({"distributed.comm.timeouts": timeouts}),
-        distributed.LocalCluster(**settings, **options) as cluster,
-    ):
-        yield cluster
-
-
 @pytest.fixture(scope="module")
 def two_processes():
+    pytest.importorskip("distributed")
     with processes(n_workers=2) as cluster:
         yield cluster
 
@@ -184,25 +168,6 @@ def test_no_thread_has_much_more_to_do_than_another(n_threads, n_blocks, per_tas
         assert rows._blocks_per_task() == per_task
 
 
-def kill(process):
-    # A worker that was killed before may still have been on the list.
-    with suppress(ProcessLookupError):
-        os.kill(process, signal.SIGKILL)
-
-
-def two_workers(cluster, client):
-    """Processes of two workers, which may have to be started first."""
-    for attempt in itertools.count(1):
-        # A worker that was just killed may still be on the list.
-        found = list(client.run(os.getpid, on_error="ignore").values())
-        if len(found) >= 2:
-            return found
-        if attempt % 150 == 0:
-            # Dask gives up on a worker that was killed while it started.
-            cluster.scale(len(cluster.worker_spec) + 1)
-        time.sleep(0.2)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "model", "n_kills"),
@@ -234,11 +199,12 @@ def test_a_worker_killed_at_any_moment_changes_nothing(
         model.fit(rows)
         duration = time.perf_counter() - started
         for _ in range(n_kills):
-            victim = moments.choice(two_workers(cluster, client))
-            killer = threading.Timer(moments.uniform(0, duration), kill, (int(victim),))
-            killer.start()
-            assert same(clone(model).fit(rows), expected)
-            killer.join()
+            victim = int(moments.choice(two_workers(cluster, client)))
+            fit = partial(clone(model).fit, rows)
+            found, _ = with_a_kill(fit, victim, moments.uniform(0, duration))
+            if isinstance(found, Exception):
+                raise found
+            assert same_bits(found, expected)
 
 
 def _peak_memory():

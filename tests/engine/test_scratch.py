@@ -9,6 +9,8 @@ import pytest
 from robustpca.engine import neighbors, scratch
 from robustpca.engine.neighbors import nearest_neighbors
 from robustpca.engine.scratch import (
+    Pieces,
+    cast,
     contiguous,
     each,
     empty_beside,
@@ -19,6 +21,7 @@ from robustpca.engine.scratch import (
     let_go,
     of_rows,
     placed,
+    summed,
     taken,
 )
 
@@ -133,8 +136,54 @@ def test_arrays_are_placed_beside_others_with_their_layout(rng):
         assert placed(given, inside) is given
         found = placed(given, outside)
         assert is_scratch(found)
+        assert placed(found, outside) is found
         assert found.flags.c_contiguous == given.flags.c_contiguous
         np.testing.assert_array_equal(found, given)
+
+
+def test_other_precisions_and_fewer_columns_stay_where_the_array_is(rng):
+    X = rng.normal(size=(30, 4))
+    for A in (X, in_file(X)):
+        single, some = cast(A, np.float32), of_rows(lambda rows: rows[:, 1:3], A, n_columns=2)
+        assert cast(A, np.float64) is A
+        np.testing.assert_array_equal(single, X.astype(np.float32), strict=True)
+        np.testing.assert_array_equal(some, X[:, 1:3])
+        assert is_scratch(single) == is_scratch(some) == is_scratch(A)
+
+
+def test_sums_do_not_depend_on_where_the_rows_are(rng, monkeypatch):
+    X = rng.normal(size=(130, 4))
+
+    def gram(rows):
+        return rows.T @ rows
+
+    np.testing.assert_array_equal(summed(gram, X), X.T @ X)
+    monkeypatch.setattr(scratch, "SUMMED_ROWS", 40)
+    np.testing.assert_allclose(summed(gram, X), X.T @ X, rtol=1e-12)
+    np.testing.assert_array_equal(summed(gram, in_file(X)), summed(gram, X))
+
+
+@pytest.mark.parametrize("sizes", [(), (0,), (3, 0, 5), (70_000, 1)], ids=str)
+def test_pieces_are_joined_where_another_array_is(sizes, rng):
+    parts = [rng.normal(size=size) for size in sizes]
+    for beside in (np.zeros(1), in_file(np.zeros(1))):
+        pieces = Pieces(beside, np.float32)
+        for part in parts:
+            pieces.append(part)
+        expected = np.concatenate([np.empty(0), *parts]).astype(np.float32)
+        np.testing.assert_array_equal(pieces.array(), expected, strict=True)
+        assert is_scratch(pieces.array()) == is_scratch(beside)
+
+
+def test_pieces_that_find_no_room_say_what_to_do():
+    class Full:
+        def write(self, _):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    pieces = Pieces(empty_scratch((1,), float), float)
+    pieces.file = Full()
+    with pytest.raises(OSError, match=r"No room for .*TMPDIR"):
+        pieces.append(np.zeros(3))
 
 
 @pytest.mark.parametrize("method", ["exact", "projected", "approximate"])

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from robustpca.engine.svt import LowRank, SingularThreshold, lanes, spectral_norm
+from robustpca.engine import scratch
+from robustpca.engine.svt import (
+    LowRank,
+    SingularThreshold,
+    lanes,
+    restricted_norm,
+    spectral_norm,
+)
 from robustpca.engine.threads import ThreadPool
 
 # Tall, wide and square; with a short side that is decomposed whole, and with one that is not.
@@ -211,7 +218,7 @@ class TestSingularThreshold:
         forward, backward = (SingularThreshold(A.shape, pool) for _ in range(2))
         for _ in range(6):
             forward.multiply(A)
-            backward.start_pass(A.dtype)
+            backward.start_pass(A)
             for lane in reversed(range(len(backward.lanes))):
                 for place in reversed(backward.lanes[lane]):
                     backward.multiply_tile(lane, place, A[place])
@@ -436,6 +443,18 @@ class TestSpectralNorm:
             with threadpool_limits(n_threads, user_api="blas"), ThreadPool() as pool:
                 found.add(spectral_norm(A, pool))
         assert len(found) == 1
+
+
+@pytest.mark.parametrize("part", [7, 64, 1 << 16])
+def test_norms_of_long_matrices_are_put_together_from_parts_of_their_rows(
+    part, pool, rng, monkeypatch
+):
+    monkeypatch.setattr(scratch, "SUMMED_ROWS", part)
+    A = planted(rng, (300, 60), np.r_[2.0, np.ones(5), np.linspace(0.5, 0, 54)])
+    directions = np.linalg.svd(A)[2][:6]
+    assert restricted_norm(A, directions, pool) == pytest.approx(2, rel=1e-12)
+    assert restricted_norm(A, directions[1:], pool) == pytest.approx(1, rel=1e-12)
+    assert spectral_norm(A, pool) == pytest.approx(2, rel=1e-9)
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 4, 5, 127, 128, 129, 511, 512, 513, 2000])

@@ -13,6 +13,7 @@ def use_small_pieces(monkeypatch):
     monkeypatch.setattr(rows, "BLOCK_BYTES", 1 << 15)
     monkeypatch.setattr(scratch, "GROUP_BYTES", 1 << 15)
     monkeypatch.setattr(scratch, "GATHERED_ROWS", 64)
+    monkeypatch.setattr(scratch, "SUMMED_ROWS", 150)
 
 
 def dense(A):
@@ -32,19 +33,24 @@ def saved(X, kind, folder):
 
 
 class ScratchSpace:
-    """Counts the bytes of all scratch files: those that are live, and the most at any time."""
+    """Counts the bytes of all scratch files: those that are live, and the most at any time.
 
-    def __init__(self, monkeypatch):
-        self.live = self.most = 0
-        space = self
+    Both also of those alone that have at least ``large`` bytes.
+    """
+
+    def __init__(self, monkeypatch, large=0):
+        self.live = self.most = self.live_large = self.most_large = 0
+        self.large, space = large, self
 
         class Counted(scratch._Pages):
             def __init__(self, *_):
-                space.live += len(self)
-                space.most = max(space.most, space.live)
-                weakref.finalize(self, space.gone, len(self))
+                space.change(len(self))
+                weakref.finalize(self, space.change, len(self), -1)
 
         monkeypatch.setattr(scratch, "_Pages", Counted)
 
-    def gone(self, size):
-        self.live -= size
+    def change(self, size, sign=1):
+        self.live += sign * size
+        self.live_large += sign * size * (size >= self.large)
+        self.most = max(self.most, self.live)
+        self.most_large = max(self.most_large, self.live_large)

@@ -9,6 +9,9 @@ from scipy import linalg, sparse
 
 Array = NDArray[Any]
 
+# Values of which one is selected by way of a sample, and about how many that has.
+MANY_VALUES, SAMPLED_VALUES = 1 << 17, 1 << 14
+
 
 def square_norms(A: Array) -> Array:
     """Squared Euclidean norm of each row, accumulated in double precision."""
@@ -26,6 +29,22 @@ def median(values: Array) -> float:
     middle = len(values) // 2
     places = [middle] if len(values) % 2 else [middle - 1, middle]
     return float(np.partition(values, places)[places].mean())
+
+
+def selected(values: Array, rank: int) -> Any:
+    """The value that has this place among all in ascending order, as `numpy.partition` finds it.
+
+    A sample tells between which values it is, so that few are left to choose from.
+    """
+    if len(values) > MANY_VALUES:
+        some = np.sort(values[:: len(values) // SAMPLED_VALUES])
+        place, margin = rank / len(values) * len(some), 4 * np.sqrt(len(some))
+        low, high = some[int(max(place - margin, 0))], some[int(min(place + margin, len(some) - 1))]
+        near = values[(values >= low) & (values <= high)]
+        n_below = int(np.count_nonzero(values < low))
+        if n_below <= rank < n_below + len(near):
+            values, rank = near, rank - n_below
+    return np.partition(values, rank)[rank]
 
 
 def column_percentiles(A: Array, wanted: list[float]) -> Array:

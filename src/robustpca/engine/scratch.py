@@ -13,7 +13,9 @@ import mmap
 import os
 import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,6 +31,8 @@ GROUP_BYTES = 1 << 26
 TURNED_COLUMNS = 1 << 14
 # Rows that are gathered from anywhere at a time: each may bring a few pages of its neighbours.
 GATHERED_ROWS = 1024
+# Rows over which a sum is one call; those of a longer array are parts that are added up.
+SUMMED_ROWS = 1 << 16
 
 
 class _Pages(mmap.mmap):
@@ -39,18 +43,25 @@ def empty_scratch(shape: tuple[int, ...], dtype: Any) -> Array:
     """A new array in a scratch file, in the folder for temporary files (``TMPDIR``)."""
     size = max(int(np.prod(shape)) * np.dtype(dtype).itemsize, 1)
     with tempfile.TemporaryFile() as file:
-        try:
+        with _advised(size):
             _reserve(file.fileno(), size)
-        except OSError as error:
-            folder = tempfile.gettempdir()
-            raise OSError(
-                error.errno,
-                f"No room for {size / 1e9:.2f} GB of scratch space in {folder}, where "
-                f"{shutil.disk_usage(folder).free / 1e9:.2f} GB are free. Set the environment "
-                "variable TMPDIR to a folder on a larger disk",
-            ) from error
         pages = _Pages(file.fileno(), size)
     return np.ndarray(shape, dtype, buffer=pages)
+
+
+@contextmanager
+def _advised(size: int) -> Iterator[None]:
+    """Say what to do if there is no room for so many bytes."""
+    try:
+        yield
+    except OSError as error:
+        folder = tempfile.gettempdir()
+        raise OSError(
+            error.errno,
+            f"No room for {size / 1e9:.2f} GB of scratch space in {folder}, where "
+            f"{shutil.disk_usage(folder).free / 1e9:.2f} GB are free. Set the environment "
+            "variable TMPDIR to a folder on a larger disk",
+        ) from error
 
 
 def _reserve(file: int, size: int) -> None:
@@ -68,8 +79,8 @@ def empty_beside(A: Array, shape: tuple[int, ...] | None = None, dtype: Any = No
 
 
 def placed(A: Array, beside: Array) -> Array:
-    """``A`` with its layout, where another array is: itself if that one is in memory."""
-    if not is_scratch(beside):
+    """``A`` with its layout, where another array is: itself if it is there already."""
+    if is_scratch(A) == is_scratch(beside):
         return A
     if not A.flags.c_contiguous:
         return placed(A.T, beside).T
@@ -115,13 +126,75 @@ def each(jobs: Sequence[T], *arrays: Array) -> Iterator[T]:
         yield from group
 
 
-def of_rows(function: Callable[[Array], Array], A: Array, dtype: Any = None) -> Array:
-    """What a function gives for the rows of ``A``, in an array of its shape and where it is."""
-    out = empty_beside(A, dtype=dtype)
+def of_rows(
+    function: Callable[[Array], Array], A: Array, dtype: Any = None, n_columns: int | None = None
+) -> Array:
+    """What a function gives for the rows of ``A``, in an array that is where ``A`` is.
+
+    It has the shape of ``A``, but for the number of columns if that is given.
+    """
+    out = empty_beside(A, A.shape if n_columns is None else (len(A), n_columns), dtype)
     row_bytes = A[:1].nbytes
     for place in each(slices(len(A), cached_rows(row_bytes)), A, out):
         out[place] = function(A[place])
     return out
+
+
+def cast(A: Array, dtype: Any) -> Array:
+    """A matrix in another precision, where it is; itself if it is of that type already."""
+    if A.dtype == dtype or not is_scratch(A):
+        return A.astype(dtype, copy=False)
+    return of_rows(lambda rows: rows, A, dtype)
+
+
+def summed_parts(A: Array) -> list[slice]:
+    """Parts of the rows of ``A`` that sums are made of: one part if they are few."""
+    return slices(len(A), SUMMED_ROWS)
+
+
+def summed(function: Callable[[Array], Any], A: Array) -> Any:
+    """The sum of what a function gives for such parts."""
+    return sum(function(A[place]) for place in each(summed_parts(A), A))
+
+
+class Pieces:
+    """Numbers that come piece by piece, and are kept where another array is."""
+
+    def __init__(self, beside: Array, dtype: Any) -> None:
+        self.parts, self.file = [np.empty(0, dtype)], None
+        if is_scratch(beside):
+            self.file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the next line
+            weakref.finalize(self, self.file.close)
+
+    def append(self, part: Array) -> None:
+        """Add some numbers at the end."""
+        part = part.astype(self.parts[0].dtype)
+        if self.file is None:
+            self.parts.append(part)
+            return
+        with _advised(part.nbytes):
+            self.file.write(part.data)
+
+    def extend(self, other: "Pieces") -> None:
+        """Add all numbers of another one, which are in the same place."""
+        if self.file is None:
+            self.parts += other.parts
+            return
+        numbers = other.array()
+        for place in each(summed_parts(numbers), numbers):
+            self.append(numbers[place])
+
+    def array(self) -> Array:
+        """All numbers as one array."""
+        if self.file is None:
+            return np.concatenate(self.parts)
+        with _advised(0):
+            self.file.flush()
+        dtype, size = self.parts[0].dtype, self.file.tell()
+        if size == 0:
+            return empty_scratch((0,), dtype)
+        pages = _Pages(self.file.fileno(), size)
+        return np.ndarray((size // dtype.itemsize,), dtype, buffer=pages)
 
 
 def contiguous(A: Array, dtype: Any) -> Array:
@@ -142,7 +215,9 @@ def taken(A: Array, chosen: slice) -> Array:
     if not is_scratch(A):
         return np.ascontiguousarray(A[chosen])
     rows, parts = range(len(A))[chosen], [A[:0].copy()]
-    for place in slices(len(rows), GATHERED_ROWS):
+    # Each row may bring many pages of its neighbours, up to all between it and the next one.
+    span = abs(rows.step) * A[:1].nbytes
+    for place in slices(len(rows), max(1, GROUP_BYTES // max(4 * span, 1))):
         parts.append(A[rows[place]])
         let_go(A)
     return np.concatenate(parts)

@@ -9,7 +9,7 @@ itself asks for a ``careful`` threshold, which does so too where the spectrum ha
 singular values where squares would lose them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,15 @@ from scipy import linalg
 
 from robustpca.engine.blocks import even_slices, slices
 from robustpca.engine.linalg import Array
-from robustpca.engine.scratch import contiguous, each, of_rows
+from robustpca.engine.scratch import (
+    cast,
+    contiguous,
+    each,
+    empty_beside,
+    of_rows,
+    summed,
+    summed_parts,
+)
 from robustpca.engine.threads import ThreadPool
 
 # Rows of a tile: high enough for BLAS, low enough for the second-level cache. More if the tile has
@@ -65,8 +73,13 @@ class LowRank:
 
     def astype(self, dtype: Any) -> "LowRank":
         """The same factors in another precision."""
-        left, right = (factor.astype(dtype, copy=False) for factor in (self.left, self.right))
-        return LowRank(left, right, self.values)
+        return LowRank(cast(self.left, dtype), cast(self.right, dtype), self.values)
+
+    def chosen(self, directions: Array) -> "LowRank":
+        """The part along some of the directions, given by flags."""
+        count = int(np.count_nonzero(directions))
+        left = of_rows(lambda rows: rows[:, directions], self.left, n_columns=count)
+        return LowRank(left, self.right[directions], self.values[directions])
 
     def dense(self, place: slice | Array = slice(None), out: Array | None = None) -> Array:
         """The rows at ``place`` as an ordinary array."""
@@ -81,7 +94,7 @@ class LowRank:
         turn = others @ mine.T
         outside, inside = others - turn @ mine, 0.0
         gram = np.zeros((other.rank, other.rank))
-        for place in slices(len(self.left), PRODUCT_ROWS):
+        for place in each(slices(len(self.left), PRODUCT_ROWS), self.left, other.left):
             left = other.left[place].astype(np.float64)
             gram += left.T @ left
             inside += float(np.sum((self.left[place] - left @ turn) ** 2))
@@ -116,7 +129,7 @@ def products(
     def lane_work(lane: slice) -> Array:
         places = slices(lane.stop, PRODUCT_ROWS, lane.start)
         if out is not None:
-            for place in each(places, A):
+            for place in each(places, A, out):
                 out[place] = work(place)
             return out
         parts = (work(place) for place in each(places, A))
@@ -148,17 +161,19 @@ class SingularThreshold:
         self.short = min(shape)
         self.lanes = lanes(shape)
         self.block: Array | None = None
+        self.images = np.empty((0, 0))
         if self.short > SMALL:
             self.block = self._completed(np.empty((0, shape[1])), SPARE + 2)
 
-    def start_pass(self, dtype: Any) -> None:
-        """Prepare for the products with all tiles of the matrix."""
+    def start_pass(self, A: Array) -> None:
+        """Prepare for the products with all tiles of a matrix, which are put where ``A`` is."""
         if self.block is not None:
             # The products with columns are the faster ones.
-            self.columns = np.ascontiguousarray(self.block.T, dtype)
-            n_directions = len(self.block)
-            self.images = np.empty((self.shape[0], n_directions), dtype)
-            self.sums = np.zeros((len(self.lanes), n_directions, self.shape[1]), dtype)
+            self.columns = np.ascontiguousarray(self.block.T, A.dtype)
+            shape = (self.shape[0], len(self.block))
+            if self.images.shape != shape or self.images.dtype != A.dtype:
+                self.images = empty_beside(A, shape)
+            self.sums = np.zeros((len(self.lanes), len(self.block), self.shape[1]), A.dtype)
 
     def multiply_tile(self, lane: int, place: slice, tile: Array) -> None:
         """Multiply a tile of the matrix, while it is in the cache, by the directions."""
@@ -168,10 +183,10 @@ class SingularThreshold:
 
     def multiply(self, A: Array) -> None:
         """Multiply all tiles of a matrix by the directions."""
-        self.start_pass(A.dtype)
+        self.start_pass(A)
 
         def work(lane: int) -> None:
-            for place in each(self.lanes[lane], A):
+            for place in each(self.lanes[lane], A, self.images):
                 self.multiply_tile(lane, place, A[place])
 
         self.pool.map(work, range(len(self.lanes)))
@@ -187,7 +202,7 @@ class SingularThreshold:
                     self.block = None
                     break
                 lowered = values[:rank] - threshold
-                left = self.images @ (turn[:, :rank] * lowered).astype(self.images.dtype)
+                left = self._turned(turn[:, :rank] * lowered)
                 self._set_block(right, rank + max(SPARE, rank // 10))
                 return LowRank(left, right[:rank], lowered).astype(A.dtype)
             # All directions are needed, so there may be more: repeat with a larger block.
@@ -195,6 +210,11 @@ class SingularThreshold:
             self.block = self._completed(right, size) if size < TO_GRAM * self.short else None
             self.multiply(A)
         return self._by_short_side(A, threshold)
+
+    def _turned(self, turn: Array) -> Array:
+        """Combinations of the images."""
+        turn = turn.astype(self.images.dtype)
+        return of_rows(lambda rows: rows @ turn, self.images, n_columns=turn.shape[1])
 
     def _is_accurate(self, values: Array, rank: int, threshold: float) -> bool:
         """Whether a step of subspace iteration is enough, given the singular values it found."""
@@ -212,10 +232,10 @@ class SingularThreshold:
             self.multiply(A)
             values, turn, right = self._ritz(A)
             self._set_block(right, size)
-        left = self.images @ (turn[:, :rank] * values[:rank]).astype(A.dtype)
         # A matrix of a lower rank is completed by directions of length zero.
-        lacking = max(rank - len(values), 0)
-        left, values = np.pad(left, ((0, 0), (0, lacking))), np.pad(values[:rank], (0, lacking))
+        lacking = (0, max(rank - len(values), 0))
+        left = self._turned(np.pad(turn[:, :rank] * values[:rank], ((0, 0), lacking)))
+        values = np.pad(values[:rank], lacking)
         right = self._completed(right[:rank], rank)
         return LowRank(left, right.astype(A.dtype), values)
 
@@ -237,7 +257,7 @@ class SingularThreshold:
         vectors, and the right singular vectors as rows.
         """
         images = self.images
-        gram = (images.T @ images).astype(np.float64)
+        gram = summed(lambda rows: (rows.T @ rows).astype(np.float64), images)
         # The images differ in length by orders of magnitude; scaled to length one, Cholesky is
         # accurate. One that is only rounding error beside the longest is left out.
         squares, eps = np.diag(gram), np.finfo(images.dtype).eps
@@ -278,7 +298,8 @@ class SingularThreshold:
         lowered = values[:rank] - threshold
         if tall:
             shares = (lowered / values[:rank]).astype(A.dtype)
-            left = products(A, lambda place: A[place] @ near * shares, self.pool)
+            left = empty_beside(A, (len(A), rank))
+            products(A, lambda place: A[place] @ near * shares, self.pool, out=left)
             low_rank = LowRank(left, np.ascontiguousarray(near.T), lowered)
         else:
             scaled = (near / values[:rank].astype(A.dtype)).T
@@ -345,24 +366,46 @@ def spectral_norm(A: Array, pool: ThreadPool, n_steps: int = 12, seed: int = 0) 
             break
         basis = np.vstack([basis, v / length])
         v = np.asarray(np.sum(pool.map(_gram_times(A, basis[-1]), places), axis=0, dtype=float))
-    directions = basis.T.astype(A.dtype)
-    images = products(A, lambda place: A[place] @ directions, pool)
-    return float(linalg.svdvals(images, check_finite=False)[0])
+    triangles = [triangle for triangle, _, _ in _image_factors(A, basis.astype(A.dtype), pool)]
+    return float(linalg.svdvals(np.vstack(triangles), check_finite=False)[0])
 
 
 def restricted_norm(A: Array, directions: Array, pool: ThreadPool) -> float:
     """Largest singular value near a span of directions, by a step of subspace iteration."""
     if len(directions) == 0:
         return 0.0
-    # In the order of LAPACK, which works in place then.
-    images = np.empty((len(A), len(directions)), A.dtype, order="F")
-    products(A, lambda place: A[place] @ directions.T, pool, out=images)
-    basis = linalg.qr(images, mode="economic", overwrite_a=True, check_finite=False)[0]
-    back = products(A, lambda place: basis[place].T @ A[place], pool, add=True)
+    triangles, backs = [], []
+    for triangle, basis, part in _image_factors(A, directions, pool):
+        triangles.append(triangle)
+        backs.append(_inner_products(basis, part, pool))
+    # The bases of all parts, turned by that of their triangles, are one of all images.
+    turn = linalg.qr(np.vstack(triangles), mode="economic", check_finite=False)[0]
+    back = turn.T @ np.vstack(backs)
     gram = np.asarray(back @ back.T, dtype=np.float64)
     last = len(gram) - 1
     largest = linalg.eigvalsh(gram, subset_by_index=(last, last), check_finite=False)
     return float(np.sqrt(max(largest[0], 0.0)))
+
+
+def _image_factors(
+    A: Array, directions: Array, pool: ThreadPool
+) -> Iterator[tuple[Array, Array, Array]]:
+    """QR factors of the products with some directions of parts of a matrix: R, Q, and the part."""
+    for place in summed_parts(A):
+        part = A[place]
+        # In the order of LAPACK, which works in place then.
+        images = np.empty((len(part), len(directions)), A.dtype, order="F")
+        _multiply_rows(part, directions, images, pool)
+        basis, triangle = linalg.qr(images, mode="economic", overwrite_a=True, check_finite=False)
+        yield triangle, basis, part
+
+
+def _multiply_rows(A: Array, directions: Array, images: Array, pool: ThreadPool) -> None:
+    products(A, lambda place: A[place] @ directions.T, pool, out=images)
+
+
+def _inner_products(basis: Array, A: Array, pool: ThreadPool) -> Array:
+    return products(A, lambda place: basis[place].T @ A[place], pool, add=True)
 
 
 def short_side_norm(A: Array, pool: ThreadPool) -> float:

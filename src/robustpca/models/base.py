@@ -80,11 +80,12 @@ class Subspace:
         are rounding error.
         """
         n_samples, dtype = rows.shape[0], rows.dtype
+        # As many independent samples as the weights are worth.
         if sample_weights is None:
-            sample_weights = np.ones(n_samples)
-        share = sample_weights / sample_weights.sum()
-        # As many independent samples as the weights are worth: n for equal weights.
-        effective = 1 / float(share @ share)
+            share, effective = np.broadcast_to(1 / n_samples, n_samples), float(n_samples)
+        else:
+            share = sample_weights / sample_weights.sum()
+            effective = 1 / float(share @ share)
         correction = effective / (effective - 1) if effective > 1 + 1e-9 else 1.0
         variances = correction * variances
         # What a component shows of a constant column is rounding error, unless the column was

@@ -11,14 +11,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from robustpca.engine.entries import compact, n_nonzero
+from robustpca.engine.entries import EntryList, compact, joined, n_nonzero
 from robustpca.engine.linalg import Array
 from robustpca.engine.progress import Callback
 from robustpca.engine.rows import Rows
-from robustpca.engine.scratch import each, placed, taken
+from robustpca.engine.scratch import each, taken
 from robustpca.engine.svt import LowRank, row_tiles
 from robustpca.models.base import Fit, reporter, unconverged
 from robustpca.models.lowrank_advice import pursuit_advice, units_advice
@@ -33,6 +32,7 @@ from robustpca.models.lowrank_base import (
     significant_errors,
 )
 from robustpca.models.lowrank_factors import (
+    column_norms,
     observed_scale,
     principal_axes,
     rescaled,
@@ -87,10 +87,11 @@ class RPCA(LowRankModel):
 
     Rows in a file, or of a Dask array, may be more than memory holds: the fit is then the same, to
     the last bit, with all arrays of the size of the data in scratch files in the folder for
-    temporary files (``TMPDIR``), up to ten at a time. In memory are some numbers for each row
-    and direction, the sparse entries, and matrices of the size of the features. ``low_rank_``
-    and ``entry_flags_`` of such a fit are made when they are asked for, in scratch files.
-    ``solver='sampled'`` alone needs all rows in memory.
+    temporary files (``TMPDIR``), up to ten at a time. So are factors and sparse entries: memory
+    does not grow with the rows, but for some numbers for each row and direction if there is no
+    noise, and a column of a table whose columns are scaled. ``low_rank_`` and ``entry_flags_`` of
+    such a fit are made when they are asked for, in scratch files. ``solver='sampled'`` alone needs
+    all rows in memory, and 'altproj' some numbers for each row and direction.
 
     Parameters
     ----------
@@ -657,14 +658,14 @@ def _pursuit_fit(
             return significant_errors(taken(data, place), result.low_rank.dense(place))
 
         entries = ResidualFlags.of(errors, len(X), model.flag_rate)
-        places = each(row_tiles(X.shape), data)
-        flags = sparse.vstack([sparse.csr_array(entries.flags(errors(place))) for place in places])
-        flagged = compact(sparse.csr_array(flags), X)
+        listed = EntryList(X, bool)
+        for place in each(row_tiles(X.shape), data, result.low_rank.left):
+            listed.add_tile(entries.flags(errors(place)))
+        flagged = compact(joined([listed], X), X)
     else:
         entries, flagged = ResidualFlags(np.zeros(X.shape[1]), 1.0), sparse_part
-    low_rank = replace(result.low_rank, left=placed(result.low_rank.left, X))
     decomposition = NuclearDecomposition(
-        low_rank,
+        result.low_rank,
         sparse_part,
         units,
         entries,
@@ -749,11 +750,7 @@ def _decomposed(
     mean, values, axes = principal_axes(left, right, model.center_low_rank)
     n_directions = significant(values, NUCLEAR_RANK_TOL)
     # An offset does not count: the rank is that about the mean.
-    rank = (
-        n_directions
-        if offset.any()
-        else significant(np.linalg.norm(left, axis=0), NUCLEAR_RANK_TOL)
-    )
+    rank = n_directions if offset.any() else significant(column_norms(left), NUCLEAR_RANK_TOL)
     return Fit(
         attributes={
             "_decomposition": decomposition,

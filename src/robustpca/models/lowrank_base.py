@@ -16,7 +16,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from robustpca.engine.blocks import DenseBlock, slices
-from robustpca.engine.entries import DENSE_SHARE, compact
+from robustpca.engine.entries import DENSE_SHARE, EntryList, compact, joined
 from robustpca.engine.linalg import Array, orthonormal, square_norms
 from robustpca.engine.rows import ArrayRows, Rows
 from robustpca.engine.scratch import each, empty_beside, is_scratch
@@ -173,12 +173,12 @@ class LowRankModel(SubspaceModel):
 
     def _training_codes(self, rows: Rows, places: list[slice]) -> Array:
         fitted, axes = self._decomposition, self._axes
-        codes = [
-            _projected(_judged(X, low_rank, self._changes_clean_rows), fitted, axes)
-            for X, low_rank in _with_low_rank(rows, fitted)
-        ]
-        whole = np.concatenate(codes)
-        return np.concatenate([whole[place] for place in places])
+        chosen = np.concatenate([np.arange(place.start, place.stop) for place in places])
+        codes = []
+        for place, X, low_rank in _with_low_rank(rows, fitted, chosen):
+            points = _judged(X, low_rank, self._changes_clean_rows)
+            codes.append(_projected(points, fitted, axes)[_inside(place, chosen)])
+        return np.concatenate(codes)
 
     def _start(self, shape: tuple[int, int]) -> Any:
         """Where the loop starts: with ``warm_start`` at the end of the previous fit."""
@@ -221,12 +221,9 @@ class LowRankModel(SubspaceModel):
                 return low_rank
             return mean + (_judged(X, low_rank, alone) - mean) @ basis.T @ basis
 
-        residuals = np.concatenate(
-            [
-                square_residuals(X, projected(X, low_rank))
-                for X, low_rank in _with_low_rank(rows, decomposition)
-            ]
-        )
+        residuals = empty_beside(decomposition.stored[0], (n_samples,), np.float64)
+        for place, X, low_rank in _with_low_rank(rows, decomposition):
+            residuals[place] = square_residuals(X, projected(X, low_rank))
         return Subspace.of(
             rows,
             mean,
@@ -524,13 +521,13 @@ class RefittedDecomposition(Flagged):
     ) -> "RefittedDecomposition":
         """Fit the rows of the training data, given in the user's units (``X``) and in these."""
         codes = empty_beside(X, (len(X), len(entries.basis)), np.float64)
-        flagged, errors = [], []
+        flagged, errors = EntryList(X, bool), EntryList(X, X.dtype)
         for place, found, flags in entries.solved(data, X, codes):
             codes[place] = found
             low_rank = units.restore(entries.low_rank(found), X.dtype)
-            errors.append(sparse.csr_array(np.where(flags, X[place] - low_rank, 0)))
-            flagged.append(sparse.csr_array(flags))
-        part, wrong = (compact(sparse.csr_array(sparse.vstack(of)), X) for of in (errors, flagged))
+            errors.add_tile(np.where(flags, X[place] - low_rank, 0))
+            flagged.add_tile(flags)
+        part, wrong = (compact(joined([listed], X), X) for listed in (errors, flagged))
         return cls(entries, codes, part, wrong, units, start)
 
     @property
@@ -763,12 +760,25 @@ def checked_entries(X: Array, axes: tuple[int, ...] = (1,)) -> Array:
     return X
 
 
-def _with_low_rank(rows: Rows, decomposition: Decomposition) -> Iterator[tuple[Array, Array]]:
-    """Tiles of the training data, each with its low-rank part."""
+def _with_low_rank(
+    rows: Rows, decomposition: Decomposition, chosen: Array | None = None
+) -> Iterator[tuple[slice, Array, Array]]:
+    """Places of tiles of the training data, or of those with chosen rows; tiles, low-rank parts."""
     for start, stop in each(rows.bounds, *decomposition.stored):
+        places = slices(stop, tile_rows(rows.shape[1]), start)
+        if chosen is not None:
+            places = [place for place in places if len(_inside(place, chosen))]
+        if not places:
+            continue
         block = rows.read(start, stop)
-        for place in slices(stop, tile_rows(rows.shape[1]), start):
-            yield block[place.start - start : place.stop - start], decomposition.tile(place)
+        for place in places:
+            yield place, block[place.start - start : place.stop - start], decomposition.tile(place)
+
+
+def _inside(place: slice, chosen: Array) -> Array:
+    """Which rows of a tile are among the chosen ones, in ascending order."""
+    inside = (chosen >= place.start) & (chosen < place.stop)
+    return np.asarray(chosen[inside] - place.start)
 
 
 def square_residuals(X: Array, low_rank: Array) -> Array:

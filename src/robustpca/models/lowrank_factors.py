@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from robustpca.engine.blocks import slices
+from robustpca.engine.entries import LISTED
 from robustpca.engine.linalg import Array, inner_product
-from robustpca.engine.scratch import each, of_rows
+from robustpca.engine.scratch import each, empty_beside, of_rows, summed
 from robustpca.engine.svt import row_tiles
 from robustpca.parts.units import Units
 
@@ -16,17 +18,28 @@ def principal_axes(left: Array, right: Array, center: bool) -> tuple[Array, Arra
 
     The rows of ``right`` are orthonormal.
     """
-    middle = left.mean(axis=0) if center else np.zeros(left.shape[1])
-    centred = left - middle
-    squares, rotation = np.linalg.eigh(centred.T @ centred)
+    middle = np.zeros(left.shape[1])
+    if center:
+        middle = summed(lambda rows: rows.sum(axis=0), left) / len(left)
+    squares, rotation = np.linalg.eigh(summed(lambda rows: _gram(rows - middle), left))
     values = np.sqrt(np.maximum(squares[::-1], 0.0))
     return middle @ right, values, rotation.T[::-1] @ right
+
+
+def _gram(rows: Array) -> Array:
+    return rows.T @ rows
+
+
+def column_norms(A: Array) -> Array:
+    """Length of each column."""
+    return np.sqrt(summed(lambda rows: np.square(rows).sum(axis=0), A))
 
 
 def rescaled(left: Array, right: Array, scale: Array) -> tuple[Array, Array]:
     """Factors of a product whose columns are multiplied by ``scale``; the right one orthonormal."""
     basis, turn = np.linalg.qr((right * scale).T)
-    return left @ turn.T, np.ascontiguousarray(basis.T)
+    turned = of_rows(lambda rows: rows @ turn.T, left, n_columns=len(turn))
+    return turned, np.ascontiguousarray(basis.T)
 
 
 def scaled_columns(part: Any, units: Units) -> Any:
@@ -34,7 +47,10 @@ def scaled_columns(part: Any, units: Units) -> Any:
     if units.trivial:
         return part
     if sparse.issparse(part):
-        return sparse.csr_array(part * units.scale).astype(part.dtype)
+        entries = empty_beside(part.data)
+        for place in each(slices(len(entries), LISTED), entries, part.data, part.indices):
+            entries[place] = part.data[place] * units.scale[part.indices[place]]
+        return sparse.csr_array((entries, part.indices, part.indptr), shape=part.shape)
     return of_rows(lambda rows: rows * units.scale, part)
 
 

@@ -49,9 +49,9 @@ def checked_size(X: Array, name: str, *, to_learn: bool = True) -> float:
 
 def _refuse_far(rows: SparseRows) -> None:
     """ValueError if squares of sparse rows, centred by algebra, lose what varies."""
-    means, variances = (a.astype(np.float64) for a in mean_variance_axis(rows.X, axis=0))
+    means, variances = np.asarray(mean_variance_axis(rows.X, axis=0), np.float64)
     size, spread = float(np.linalg.norm(means)), float(np.sqrt(np.sum(variances)))
-    if 0 < spread < np.sqrt(np.finfo(rows.dtype).eps / LOST) * size:
+    if 0 < spread < np.sqrt(np.finfo(rows.dtype.name).eps / LOST) * size:
         worst = int(np.argmax(np.abs(means)))
         raise ValueError(
             f"The sparse rows of X lie {size:.1e} from zero and vary by {spread:.1e}, too little "

@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.optimize import brentq
 
-from robustpca.engine.linalg import Array
+from robustpca.engine.linalg import Array, selected
 
 # Multipliers between which stationary points are looked for, how many of these are compared to
 # the last digit, and steps to a weight.
@@ -242,7 +242,7 @@ class CoRobust(Weighting):
         if len(positive) == 0:  # a perfect fit of all samples
             return Weighted(np.full(n, 1 / n), np.full(n, self._direct(1 / n)), 0.0, n)
         # In units of a typical loss: nothing depends on the scale, and nothing overflows.
-        typical = np.quantile(positive, 0.5, method="lower")
+        typical = selected(positive, (len(positive) - 1) // 2)
         # Zero stands for something so small that the bound, not the loss, decides its weight.
         scaled = np.maximum(losses / typical, self.floor**2)
         # With few samples, the bound must leave room for equal weights.
@@ -269,7 +269,7 @@ class CoRobust(Weighting):
         # The active samples are a prefix of the ordered ones (Eq. 12 holds for this k alone). It is
         # short most often, and then the others need no order.
         for n_ordered in (min(FEW_ACTIVE, len(roots)), len(roots)):
-            ordered = np.sort(np.partition(roots, n_ordered - 1)[:n_ordered])
+            ordered = np.sort(roots[roots <= selected(roots, n_ordered - 1)])[:n_ordered]
             sums = np.cumsum(ordered)
             margins = sums - np.arange(n_ordered) * ordered  # these fall
             if margins[-1] < 0:

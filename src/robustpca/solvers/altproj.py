@@ -5,17 +5,17 @@ one, and on those that agree with the data except for large entries. The problem
 both parts are found when they are well apart, and no optimum is guaranteed.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from robustpca.engine.checkpoint import followed
-from robustpca.engine.entries import compact, joined
+from robustpca.engine.entries import EntryList, compact, joined
 from robustpca.engine.linalg import Array, orthonormal
 from robustpca.engine.progress import Callback, Progress, ignore
-from robustpca.engine.scratch import each, of_rows
+from robustpca.engine.scratch import each, of_rows, placed
 from robustpca.engine.svt import LowRank, SingularThreshold, lanes, spectral_norm, tile_rows
 from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.solvers.penalties import (
@@ -84,7 +84,8 @@ def alternating_projections(
     change = at.history[-1] / norm
     converged = change <= tol or at.since >= PATIENCE
     end = (np.array(at.history), at.iteration, converged, change)
-    return Split(at.low_rank, compact(found, X), *end, row_penalty=usual_penalty(X))
+    low_rank = replace(at.low_rank, left=placed(at.low_rank.left, X))
+    return Split(low_rank, compact(found, X), *end, row_penalty=usual_penalty(X))
 
 
 @dataclass
@@ -194,15 +195,14 @@ class Projections:
         kernel, bound = compiled(list_large), self.X.dtype.type(threshold)
         size = tile_rows(self.X.shape[1]) * self.X.shape[1]
 
-        def work(lane: int) -> list[tuple[Array, Array, Array]]:
+        def work(lane: int) -> EntryList:
             columns, entries = np.empty(size, np.int32), np.empty(size, self.X.dtype)
-            found = []
-            for place in each(self.lanes[lane], self.X):
+            found = EntryList(self.X, self.X.dtype)
+            for place in each(self.lanes[lane], self.X, low_rank.left):
                 rows = self.X[place]
                 counts = np.empty(len(rows), np.int64)
                 n = kernel(rows, low_rank.dense(place), bound, counts, columns, entries)
-                found.append((entries[:n].copy(), columns[:n].copy(), counts))
+                found.append(entries[:n], columns[:n], counts)
             return found
 
-        parts = self.pool.map(work, range(len(self.lanes)))
-        return joined((piece for part in parts for piece in part), self.X.shape)
+        return joined(self.pool.map(work, range(len(self.lanes))), self.X)

@@ -155,7 +155,7 @@ def _median_residual(X: Array, low_rank: LowRank, shrinkage: float) -> float:
     """
     full = 1 + shrinkage / np.maximum(low_rank.values, TINY)
     chosen = slice(None, None, max(1, min(X.size // (2 * SAMPLE), len(X) // SAMPLE_ROWS)))
-    low = (low_rank.left[chosen] * full.astype(X.dtype)) @ low_rank.right
+    low = (taken(low_rank.left, chosen) * full.astype(X.dtype)) @ low_rank.right
     some = taken(X, chosen)
     sizes, zero = np.abs(some - low), some == 0
     if 2 * np.count_nonzero(zero) > zero.size:

@@ -18,7 +18,7 @@ from scipy import linalg, special
 from robustpca.engine.blocks import slices
 from robustpca.engine.linalg import Array, column_percentiles, square_norms
 from robustpca.engine.progress import Callback, Progress, ignore
-from robustpca.engine.scratch import each, in_groups, taken
+from robustpca.engine.scratch import each, empty_beside, in_groups, of_rows, summed, taken
 from robustpca.engine.svt import PRODUCT_ROWS, LowRank, lanes, tile_rows
 from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.solvers.penalties import observed_norm
@@ -282,29 +282,32 @@ def refit(
     longest = max(X.shape)
     threshold = hard_threshold(min(X.shape) / longest) * np.sqrt(longest)
     values = low_rank.values + shrinkage
-    left = low_rank.left * (values / low_rank.values)
+    longer = values / low_rank.values
+    left = of_rows(lambda rows: rows * longer, low_rank.left, np.float64)
     low_rank = LowRank(left, low_rank.right.astype(np.float64), values)
     noise, least = _first_noise(X, low_rank)
     mean, low_rank = np.zeros(X.shape[1]), replace(low_rank, right=low_rank.right / noise)
     moves: list[float] = []
-    shares = np.zeros(len(X))
+    images = empty_beside(low_rank.left)
     with ThreadPool() as pool:
         for iteration in range(1, MAX_PASSES + 1):
-            found, (totals, squares, counts) = _clean_fit(
-                pool, X, mean, noise, low_rank, cut, center, shares
+            found, (totals, squares, counts), tally = _clean_fit(
+                pool, X, mean, noise, low_rank, cut, center, images
             )
             if found is None:
                 break
             if center:
                 mean = mean + noise * totals / len(X)
             moves.append(found.distance(low_rank))
+            # Factors of all rows are written in turn to two arrays.
+            images = low_rank.left
             low_rank, values = found, found.values
             change = moves[-1] / max(float(np.linalg.norm(values)), TINY)
             done = Progress(iteration, float(squares.sum()), change, rank=len(values))
             callback(replace(done, phase="refit", counted=False))
             large = values > threshold / np.sqrt(counts.sum() / X.size)
             if moves[-1] < NEARLY * np.linalg.norm(values) and not large.all():
-                low_rank = LowRank(found.left[:, large], found.right[large], values[large])
+                low_rank = found.chosen(large)
                 moves = []
             else:
                 settled = moves[-1] < SMALL_MOVE * np.sqrt(len(values) * sum(X.shape))
@@ -314,9 +317,10 @@ def refit(
             factor = _moderated(np.maximum(deviations, least), float(counts.mean())) / noise
             noise, low_rank = noise * factor, replace(low_rank, right=low_rank.right / factor)
     basis, turn = np.linalg.qr(low_rank.right.T)
-    squares = square_norms(turn @ low_rank.left.T) / len(X)
+    squares = summed(lambda rows: square_norms(turn @ rows.T), low_rank.left) / len(X)
     deviations = np.maximum(np.sqrt(squares), TINY**0.5)
-    most_flags = max(MANY, TOO_MANY * float(np.quantile(shares, MOST_ROWS)))
+    usual = int(np.searchsorted(np.cumsum(tally), MOST_ROWS * len(X)))
+    most_flags = max(MANY, TOO_MANY * usual / X.shape[1])
     return RobustRows(mean, np.ascontiguousarray(basis.T), deviations, noise, cut, most_flags)
 
 
@@ -324,7 +328,7 @@ def _first_noise(X: Array, low_rank: LowRank) -> tuple[Array, float]:
     """Noise of each column about a low-rank part, from some rows, and the least it can be."""
     chosen = slice(None, None, max(1, X.size // SAMPLED_ENTRIES))
     some = taken(X, chosen)
-    errors = np.abs(some - low_rank.dense(chosen))
+    errors = np.abs(some - taken(low_rank.left, chosen) @ low_rank.right)
     size = observed_norm(some) / np.sqrt(np.count_nonzero(~np.isnan(some)))
     least = max(LEAST_SHARE, 10 * float(np.finfo(X.dtype).eps)) * float(size)
     least = least or 1.0  # data that are all zero fit in any unit
@@ -363,26 +367,28 @@ def _clean_fit(
     low_rank: LowRank,
     cut: float,
     center: bool,
-    shares: Array,
-) -> tuple[LowRank | None, Array]:
-    """The low-rank part of rows without wrong entries, and the sums of `clean_tile`.
+    images: Array,
+) -> tuple[LowRank | None, Array, Array]:
+    """The low-rank part of rows without wrong entries, and what `clean_tile` counts.
 
-    None if nothing is left to fit to. Writes to ``shares`` how much of each row is wrong.
+    None if nothing is left to fit to. The left factor is a view of ``images``, an array with at
+    least as many columns.
     """
-    images = np.empty(low_rank.left.shape)
+    images = images[:, : low_rank.rank]
     rooms = _rooms(low_rank.right)
-    work = partial(_clean_products, X, mean, noise, low_rank, rooms, cut, images, shares)
-    products, sums = (
+    work = partial(_clean_products, X, mean, noise, low_rank, rooms, cut, images)
+    products, sums, tally = (
         np.sum(part, axis=0) for part in zip(*pool.map(work, lanes(X.shape)), strict=True)
     )
     totals, _, counts = sums
     if not counts.any():
-        return None, sums
+        return None, sums, tally
     if center:
-        average = images.mean(axis=0)
+        average = summed(lambda rows: rows.sum(axis=0), images) / len(images)
         products = products - np.outer(average, totals)
-        images -= average
-    return _principal(images, products), sums
+        for place in each(slices(len(images), PRODUCT_ROWS), images):
+            images[place] -= average
+    return _principal(images, products), sums, tally
 
 
 def _clean_products(
@@ -393,33 +399,32 @@ def _clean_products(
     rooms: Array,
     cut: float,
     images: Array,
-    shares: Array,
     tiles: list[slice],
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
     """Products of rows whose wrong and missing entries are replaced by the low-rank part.
 
-    Writes the products with the directions to ``images``, and to ``shares`` how much of each row is
-    wrong. Returns sums over rows: of the rows times their products, and those of `clean_tile`.
+    Writes the products with the directions to ``images``. Returns sums over rows: of the rows
+    times their products, and those of `clean_tile`.
     """
     products = np.zeros(low_rank.right.shape)
-    sums = np.zeros((3, X.shape[1]))
-    for place in each(tiles, X):
+    sums, tally = np.zeros((3, X.shape[1])), np.zeros(X.shape[1] + 1)
+    for place in each(tiles, X, low_rank.left, images):
         low = low_rank.dense(place)
-        compiled(clean_tile)(X[place], mean, 1 / noise, low, cut**2 * rooms, sums, shares[place])
+        compiled(clean_tile)(X[place], mean, 1 / noise, low, cut**2 * rooms, sums, tally)
         images[place] = low @ low_rank.right.T
         products += images[place].T @ low
     sums[1] /= rooms
-    return products, sums
+    return products, sums, tally
 
 
 def clean_tile(
-    X: Array, mean: Array, scale: Array, low: Array, most: Array, sums: Array, shares: Array
+    X: Array, mean: Array, scale: Array, low: Array, most: Array, sums: Array, tally: Array
 ) -> None:
     """Kernel: replace the rows of a low-rank part by those of the data, but for wrong entries.
 
     An entry is wrong if its squared residual is larger than ``most``. To the rows of ``sums`` are
     added: the rows of the result, the squared residuals of the entries that are not wrong, and
-    their number. ``shares`` become those of the wrong entries of the rows.
+    their number. ``tally`` counts the rows by the number of their wrong entries.
     """
     for i in range(X.shape[0]):
         n_wrong = 0
@@ -433,12 +438,12 @@ def clean_tile(
                 sums[2, j] += 1.0
             n_wrong += square > most[j]
             sums[0, j] += low[i, j]
-        shares[i] = n_wrong / X.shape[1]
+        tally[n_wrong] += 1
 
 
 def _principal(images: Array, sums: Array) -> LowRank:
     """The part of a matrix within the span of its images, which are written over."""
-    gram = images.T @ images
+    gram = summed(lambda rows: rows.T @ rows, images)
     scale = 1 / np.sqrt(np.maximum(np.diag(gram), TINY))
     found, vectors = np.linalg.eigh(gram * scale[:, None] * scale)
     genuine = found > 1e-13 * len(found)
@@ -451,9 +456,9 @@ def _principal(images: Array, sums: Array) -> LowRank:
     else:
         # Squares would lose the digits of the smallest.
         turn, values, right = np.linalg.svd(projected, full_matrices=False)
-    # In the place of the images: factors of all rows are most of the memory of a fit to a file.
+    # In the place of the images, which are not needed any more.
     left, turned = images[:, : len(values)], root @ (turn * values)
-    for place in slices(len(images), PRODUCT_ROWS):
+    for place in each(slices(len(images), PRODUCT_ROWS), images):
         left[place] = images[place] @ turned
     return LowRank(left, right, values)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from robustpca.engine.entries import joined
+from robustpca.engine.entries import EntryList, joined
 from robustpca.engine.linalg import Array, inner_product, median
 from robustpca.engine.scratch import each, empty_beside, taken
 from robustpca.engine.svt import (
@@ -119,7 +119,7 @@ class SplitMatrix:
         Entries that are zero, as the margins of images are, say little about the others.
         """
         data, seen, nonzero = self.sampled
-        sizes = np.abs(data - low_rank.left[self.sample] @ low_rank.right)
+        sizes = np.abs(data - taken(low_rank.left, self.sample) @ low_rank.right)
         if nonzero is None:  # none of them is zero or missing
             return GAUSSIAN * median(sizes.ravel())
         if not nonzero.any():
@@ -135,7 +135,7 @@ class SplitMatrix:
     def restart(self, low_rank: LowRank, penalty: float) -> None:
         """Take the forces that the loss has at a low-rank part for its multipliers."""
         _, bound = self.loss.dual_map(1 / penalty)
-        for place in each(row_tiles(self.X.shape), self.A, self.data):
+        for place in each(row_tiles(self.X.shape), self.A, self.data, low_rank.left):
             low = low_rank.dense(place)
             force = fill_missing((self.data[place] - low) * (bound / self.loss.threshold))
             self.A[place] = low + np.clip(force, -bound, bound)
@@ -185,8 +185,9 @@ class SplitMatrix:
         settings += [self.dtype.type(number) for number in numbers]
         anderson = self.anderson if self.accelerated else None
         n_products = anderson.memory if anderson is not None else 0
-        arrays = [*state, self.data, *(anderson.arrays if anderson is not None else ())]
-        self.threshold.start_pass(self.dtype)
+        self.threshold.start_pass(self.A)
+        arrays = [*state, self.data, low_rank.left, self.threshold.images]
+        arrays += anderson.arrays if anderson is not None else []
 
         def work(lane: int) -> tuple[Array, Array]:
             total, sums = np.zeros(3), np.zeros((self.tile_rows, 3))
@@ -223,7 +224,7 @@ class SplitMatrix:
         anderson.combine(products, length)
 
         def work(lane: int) -> None:
-            for place in each(self.lanes[lane], self.A, *anderson.arrays):
+            for place in each(self.lanes[lane], self.A, self.threshold.images, *anderson.arrays):
                 tile = self.A[place]
                 anderson.move(place, tile)
                 self.threshold.multiply_tile(lane, place, tile)
@@ -313,10 +314,10 @@ class SplitMatrix:
         kernel, graph_force = compiled(extract_tile), self._graph_force(low_rank)
         size = self.tile_rows * self.X.shape[1]
 
-        def work(lane: int) -> tuple[list[tuple[Array, Array, Array]], Array]:
+        def work(lane: int) -> tuple[EntryList, Array]:
             columns, entries = np.empty(size, np.int32), np.empty(size, self.dtype)
-            found, sums = [], np.zeros(3)
-            for place in each(self.lanes[lane], self.A, self.data, out):
+            found, sums = EntryList(self.X, self.X.dtype), np.zeros(3)
+            for place in each(self.lanes[lane], self.A, self.data, out, low_rank.left):
                 tile, low = self.A[place].copy(), low_rank.dense(place)
                 if graph_force is not None:
                     force = graph_force[place] @ low_rank.right
@@ -330,10 +331,10 @@ class SplitMatrix:
                 out[place] = tile
                 sums += products
                 if self.listed:
-                    found.append((entries[:n].astype(self.X.dtype), columns[:n].copy(), counts))
+                    found.append(entries[:n], columns[:n], counts)
             return found, sums
 
         parts = self.pool.map(work, range(len(self.lanes)))
-        pieces = (piece for found, _ in parts for piece in found)
-        sparse_part = joined(pieces, self.X.shape) if self.listed else None
+        lists = [found for found, _ in parts]
+        sparse_part = joined(lists, self.X) if self.listed else None
         return sparse_part, *np.sum([sums for _, sums in parts], axis=0).tolist()

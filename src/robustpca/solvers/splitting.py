@@ -129,7 +129,7 @@ class Split:
         if self.multipliers is None:
             return None
         matrix, low_rank = empty_beside(self.multipliers), self.low_rank
-        for place in each(row_tiles(matrix.shape), matrix, self.multipliers):
+        for place in each(row_tiles(matrix.shape), matrix, self.multipliers, low_rank.left):
             matrix[place] = low_rank.dense(place) + self.multipliers[place] / self.penalty
         return Start(matrix, self.penalty, self.low_rank.right)
 
@@ -349,7 +349,7 @@ class Run:
         """
         low_rank, loop, dual = self.look(), self.loop, self.loop.dual
         assert dual is not None
-        for place in each(row_tiles(self.X.shape), loop.A, dual):
+        for place in each(row_tiles(self.X.shape), loop.A, dual, low_rank.left):
             loop.A[place] = low_rank.dense(place) + dual[place]
         loop.dual = None
 
