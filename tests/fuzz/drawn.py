@@ -162,9 +162,9 @@ def _spoilt(rng: Any, name: str, clean: bool) -> list[str]:
     return lines
 
 
-# Parameters with the unit of the data, or whose meaning changes with it; and a tolerance, with
-# which a fit may end anywhere.
-UNITS = ("sigma", "cutoff", "threshold", "noise", "gamma", "loss", "weighting", "tol")
+# Parameters with the unit of the data, or whose meaning changes with it; a tolerance, with which a
+# fit may end anywhere; and an angle that may leave a single row.
+UNITS = ("sigma", "cutoff", "threshold", "noise", "gamma", "loss", "weighting", "tol", "max_angle")
 
 
 def _model(rng: Any, name: str, n: int, d: int, r: int, clean: bool) -> tuple[str, bool, bool]:
