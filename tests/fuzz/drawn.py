@@ -120,7 +120,9 @@ def draw(seed: int) -> Case:
         # Before the rows can no longer be counted.
         lines.insert(len(lines) - (refused or "sparse" in lines[-1]), "y = np.arange(len(X)) % 2")
     model, bad, units = _model(rng, name, n, d, r, clean)
-    return Case(name, tuple(lines), model, refused or bad, clean and not units)
+    code = "\n".join(lines)
+    lost = "float32" in code and any(loss in code for loss in LOSSES)
+    return Case(name, tuple(lines), model, refused or bad, clean and not (units or lost))
 
 
 def _shape(rng: Any) -> tuple[int, int]:
@@ -163,8 +165,11 @@ def _spoilt(rng: Any, name: str, clean: bool) -> list[str]:
 
 
 # Parameters with the unit of the data, or whose meaning changes with it; a tolerance, with which a
-# fit may end anywhere; and an angle that may leave a single row.
-UNITS = ("sigma", "cutoff", "threshold", "noise", "gamma", "loss", "weighting", "tol", "max_angle")
+# fit may end anywhere; and those that may leave a single row.
+UNITS = ("sigma", "cutoff", "threshold", "noise", "gamma", "loss", "weighting", "tol")
+UNITS += ("max_angle", "n_active")
+# Offsets beside which single precision holds nothing of the noise of planted data.
+LOSSES = tuple(f"X + 1e{size}" for size in range(4, 9))
 
 
 def _model(rng: Any, name: str, n: int, d: int, r: int, clean: bool) -> tuple[str, bool, bool]:

@@ -132,6 +132,9 @@ GNMF(3, n_neighbors=50, scale="free")
 
 X = np.eye(40, 5, dtype="f4"); X[:, -1] = X[:, 0]; X[:, 0] = 5.0
 NCut(n_init=50)
+
+X = np.array([[1e8, 2, 0, 1, 1, 1, 2, 0]], "f4").T
+RPCA(n_components="auto", sparsity=38.25)
 """
 
 

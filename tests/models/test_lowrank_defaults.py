@@ -215,3 +215,15 @@ def test_zeros_that_fill_most_of_the_data_do_not_hide_the_noise_of_the_others(rn
     model = RPCA(center=None, scale=None).fit(X)
     assert 0.05 < model.noise_ < 0.2
     assert model.n_components_ == 3
+
+
+@pytest.mark.parametrize(("n", "d"), [(8, 2), (20, 5), (50, 50)])
+def test_an_entry_far_beyond_all_others_does_not_lead_a_fit_astray(n, d, rng):
+    X = rng.poisson(0.5, size=(n, d)).astype(float)
+    X[0, 0] = 1e5
+    model = RPCA(sparsity=3.0, noise=0, center=None, scale=None)
+    with pytest.warns(UserWarning, match="sparsity=3 is too high"):
+        model.fit(X)
+    assert model.converged_
+    assert model.dual_gap_ < 1e-6
+    np.testing.assert_allclose(model.low_rank_, X, atol=1e-4)

@@ -14,8 +14,9 @@ from robustpca.engine.scratch import empty_beside
 MEMORY, MOST_BYTES = 6, 2**28
 # A step longer than the shortest by this factor is taken back.
 LONGER = 1.5
-# Inner products are formed in single precision.
-RIDGE = 1e-6
+# Inner products are formed in single precision. Steps that change by a smaller share are the same
+# ones, of which nothing follows.
+RIDGE, SAME = 1e-6, 1e-4
 
 
 class Anderson:
@@ -73,7 +74,8 @@ class Anderson:
         if self.newest is not None:
             self.gram[self.newest] = self.gram[:, self.newest] = products[0]
             self.filled = self._slots()
-        slots = self.filled
+        least = (SAME * length) ** 2
+        slots = [slot for slot in self.filled if self.gram[slot, slot] > least]
         gram, towards = self.gram[np.ix_(slots, slots)], products[1, slots]
         scale = 1 / np.sqrt(np.maximum(np.diag(gram), np.finfo(np.float32).tiny))
         gram = gram * scale[:, None] * scale + RIDGE * np.eye(len(slots))
@@ -84,10 +86,10 @@ class Anderson:
             self.newest = len(self.changes)
             self.changes.append(empty_beside(self.step))
             self.moves.append(empty_beside(self.step))
-        elif len(slots) < self.memory:
-            self.newest = next(slot for slot in range(self.memory) if slot not in slots)
+        elif len(self.filled) < self.memory:
+            self.newest = next(slot for slot in range(self.memory) if slot not in self.filled)
         else:
-            self.newest, self.filled = slots[0], slots[1:]
+            self.newest, self.filled = self.filled[0], self.filled[1:]
 
     def move(self, place: slice, tile: Array) -> None:
         """Lead a tile of the matrix, after its step, to where the next pass begins."""
