@@ -7,7 +7,7 @@ instead. ``papers`` is the problem that pyrpca solves: ``noise=0, center=None, s
 debias=False``. ``excess`` is by how much the objective of pyrpca's answer is above ours (negative:
 below) where both solve that problem, ``gap`` what ours can at most still fall by.
 
-    python benchmarks/defaults_speed.py [exact] [large] [noisy] [real] [--quick]
+    python benchmarks/defaults_speed.py [exact] [large] [noisy] [real] [--quick] [--seeds 3]
 """
 
 import argparse
@@ -139,6 +139,7 @@ def main() -> None:
     tables = {"exact": exact, "large": large, "noisy": noisy, "real": real}
     parser.add_argument("tables", nargs="*", choices=[*tables, []], default=[])
     parser.add_argument("--quick", action="store_true", help="fewer seeds and smaller data")
+    parser.add_argument("--seeds", type=int, help="draws of the small data; 10, quick 3 if none")
     given = parser.parse_args()
     if rpca_pcp_ialm is None:
         print("pyrpca is not installed: our times only")
@@ -150,7 +151,7 @@ def main() -> None:
     with threadpool_limits(1):
         RPCA(noise="auto").fit(planted((200, 200), 5, 0.05, 0.01, 0))
         for name in given.tables or tables:
-            tables[name](3 if given.quick else 10, given.quick)
+            tables[name](given.seeds or (3 if given.quick else 10), given.quick)
 
 
 if __name__ == "__main__":
