@@ -81,15 +81,20 @@ def angle(model: Any, X: Any, basis: Any) -> tuple[float, bool]:
     return float(np.degrees(np.arcsin(sine))), warned
 
 
+def beside(
+    model: Any, shape: tuple[int, int, int], share: float, seed: int, **options: Any
+) -> tuple[float, bool]:
+    """What `angle` gives for planted rows, of which a share are outliers."""
+    n, d, c = shape
+    rng = np.random.default_rng(seed)
+    X, basis, _ = planted_subspace(rng, n, d, c, round(share * n), **options)
+    return angle(model, X, basis)
+
+
 def cell(model: Any, shape: tuple[int, int, int], share: float, clustered: bool, seeds: int) -> str:
     """Median and worst angle over the seeds; an exclamation mark if most fits warned."""
-    n, d, c = shape
-    found = []
-    for seed in range(seeds):
-        rng = np.random.default_rng(seed)
-        options = {"noise": 0.1, "clustered": clustered, "distance": 30.0}
-        X, basis, _ = planted_subspace(rng, n, d, c, int(share * n), **options)
-        found.append(angle(model, X, basis))
+    options = {"noise": 0.1, "clustered": clustered, "distance": 30.0}
+    found = [beside(model, shape, share, seed, **options) for seed in range(seeds)]
     angles, warned = zip(*found, strict=True)
     return f"{np.median(angles):.1f} ({max(angles):.1f}){'!' if np.mean(warned) > 0.5 else ' '}"
 
@@ -97,51 +102,24 @@ def cell(model: Any, shape: tuple[int, int, int], share: float, clustered: bool,
 def near_clouds(n_seeds: int, c: int = 4) -> None:
     """Print how many planted subspaces are found beside near clouds, by distance."""
     print(
-        f"Planted subspaces of rank {c} that are found beside a cloud, by its distance; fits that"
+        f"Planted subspaces of rank {c} that are found beside a cloud, by its distance; fits that\n"
+        "warn of a group of outliers, among those that are right and those that are not.\n"
     )
-    print("warn of a group of outliers, among those that are right and those that are not.\n")
-    print(
-        f"{'':27}"
-        + "".join(f"{at:>10g}" for at in DISTANCES)
-        + f"{'all':>12}{'right!':>8}{'wrong!':>8}"
-    )
-    chosen = ("PCA()", "R1PCA()", "EPCA()", "EPCA(init='robust')", "PCAAN()")
-    for name in chosen:
+    heads = "".join(f"{at:>10g}" for at in DISTANCES)
+    print(f"{'':27}{heads}{'all':>12}{'right!':>8}{'wrong!':>8}")
+    for name in ("PCA()", "R1PCA()", "EPCA()", "EPCA(init='robust')", "PCAAN()"):
         model = models(c)[name]
-        found = np.array(
-            [
-                [
-                    _beside_a_cloud(model, at, *rest, c=c)
-                    for rest in product(SHARES, NOISES, SHAPES, range(n_seeds))
-                ]
-                for at in DISTANCES
-            ]
-        )
-        right, warned = found[..., 0], found[..., 1]
-        cells = [f"{row.sum()}/{row.size}" for row in right]
+        found = [
+            beside(model, (n, d, c), share, seed, noise=noise, clustered=True, distance=at)
+            for at, share, noise, (n, d), seed in product(
+                DISTANCES, SHARES, NOISES, SHAPES, range(n_seeds)
+            )
+        ]
+        off, warned = np.reshape(found, (len(DISTANCES), -1, 2)).transpose(2, 0, 1)
+        right, warned = off < np.degrees(np.arcsin(FOUND)), warned > 0
+        cells = "".join(f"{f'{row.sum()}/{row.size}':>10}" for row in right)
         told = f"{(right & warned).sum():8d}{(~right & warned).sum():8d}"
-        print(f"{name:27}", end="")
-        print(
-            "".join(f"{text:>10}" for text in cells) + f"{right.sum():6d}/{right.size}{told}",
-            flush=True,
-        )
-
-
-def _beside_a_cloud(
-    model: Any,
-    distance: float,
-    share: float,
-    noise: float,
-    shape: tuple[int, int],
-    seed: int,
-    *,
-    c: int,
-) -> tuple[bool, bool]:
-    rng, (n, d) = np.random.default_rng(seed), shape
-    options = {"noise": noise, "clustered": True, "distance": distance}
-    X, basis, _ = planted_subspace(rng, n, d, c, round(share * n), **options)
-    off, warned = angle(model, X, basis)
-    return off < np.degrees(np.arcsin(FOUND)), warned
+        print(f"{name:27}{cells}{right.sum():6d}/{right.size}{told}", flush=True)
 
 
 def main() -> None:
