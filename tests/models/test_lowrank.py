@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from pursuit import rpca, rpcag
+from pursuit import METHODS, SOLVERS, full_rank_is_fine, planted, relative, rpca, rpcag
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -15,32 +15,7 @@ from robustpca import FRPCAG, RPCA, RPCAG
 from robustpca.parts.entry_losses import ENTRY_LOSSES
 from robustpca.parts.graphs import grid_graph, knn_graph, laplacian
 
-# On random data nothing is smooth, and it does not matter here.
-full_rank_is_fine = pytest.mark.filterwarnings("ignore:FRPCAG. low_rank_ has full rank")
 may_stop_short = pytest.mark.filterwarnings("ignore:RPCA. solver='ialm' ended")
-SOLVERS = {
-    "auto": rpca(),
-    "admm": rpca(solver="admm"),
-    "ialm": rpca(solver="ialm"),
-    "altproj": rpca(3, solver="altproj"),
-    "sampled": rpca(3, solver="sampled"),
-}
-METHODS = {
-    **SOLVERS,
-    "noise": rpca(noise=0.05),
-    "RPCAG": rpcag(smoothness=0.3, tol=1e-7),
-    "FRPCAG": FRPCAG(tol=1e-8),
-}
-
-
-def planted(seed, n=120, d=60, rank=3, *, corrupted=0.05, noise=0.0, missing=0.0):
-    """Data, and the low-rank and the sparse part that they were made of."""
-    rng = np.random.default_rng(seed)
-    L = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, d))
-    S = np.where(rng.random((n, d)) < corrupted, rng.uniform(-10, 10, (n, d)), 0.0)
-    X = L + S + noise * rng.normal(size=(n, d))
-    X[rng.random((n, d)) < missing] = np.nan
-    return X, L, S
 
 
 def small(seed):
@@ -54,10 +29,6 @@ def small(seed):
 
 def dense(A):
     return A.toarray() if sparse.issparse(A) else A
-
-
-def relative(A, B):
-    return np.linalg.norm(A - B) / np.linalg.norm(B)
 
 
 def standardized(X, model):
@@ -770,51 +741,6 @@ def test_frpcag_flags_few_clean_rows_though_it_leaves_many_of_them_as_they_are(n
         X = rng.normal(size=(500, 3)) @ rng.normal(size=(3, 20))
         X = X / X.std() + noise * rng.normal(size=X.shape)
         assert np.mean(FRPCAG().fit(X).predict(X) == -1) < 0.08
-
-
-WARM = {
-    "RPCA": (rpca(tol=1e-7, max_iter=5000), {"sparsity": 0.1}),
-    "noise": (rpca(noise=0.1, tol=1e-7, max_iter=5000), {"sparsity": 0.1}),
-    "RPCAG": (rpcag(smoothness=0.3, tol=1e-7, max_iter=5000), {"smoothness": 0.32}),
-    "FRPCAG": (
-        FRPCAG(sample_smoothness=1.0, feature_smoothness=1.0, tol=1e-8, max_iter=5000),
-        {"sample_smoothness": 1.1},
-    ),
-}
-
-
-@full_rank_is_fine
-@pytest.mark.parametrize("name", WARM)
-def test_a_warm_start_is_near_the_end_and_ends_where_a_cold_one_does(name):
-    X = planted(0, 100, 60, noise=0.1, missing=0.05)[0]
-    model, change = clone(WARM[name][0]), WARM[name][1]
-    cold = clone(model).set_params(**change).fit(X)
-    warm = model.set_params(warm_start=True).fit(X).set_params(**change).fit(X)
-    assert relative(warm.low_rank_, cold.low_rank_) < 1e-6
-    best = cold.objective_[-1]
-    assert warm.objective_[-1] == pytest.approx(best, rel=1e-8)
-    assert abs(warm.objective_[1] - best) < 0.1 * abs(cold.objective_[1] - best)
-
-
-@full_rank_is_fine
-def test_a_fit_of_frpcag_that_starts_at_the_answer_ends_at_once():
-    X = planted(0, 100, 60, noise=0.1, missing=0.05)[0]
-    assert FRPCAG(warm_start=True).fit(X).fit(X).n_iter_ == 1
-
-
-@full_rank_is_fine
-@pytest.mark.parametrize("name", METHODS)
-def test_a_warm_start_is_ignored_where_there_is_nothing_to_start_from(name):
-    X = planted(0, 60, 40)[0]
-    expected = clone(METHODS[name]).fit(X)
-    model = clone(METHODS[name]).set_params(warm_start=True)
-    np.testing.assert_array_equal(model.fit(X).low_rank_, expected.low_rank_)
-    # A fit of data of another shape, or a clone, starts anew.
-    other = clone(METHODS[name]).fit(X[:50])
-    np.testing.assert_array_equal(model.fit(X[:50]).low_rank_, other.low_rank_)
-    np.testing.assert_array_equal(clone(model).fit(X).low_rank_, expected.low_rank_)
-    model.set_params(warm_start=False)
-    np.testing.assert_array_equal(model.fit(X).low_rank_, expected.low_rank_)
 
 
 @pytest.mark.filterwarnings("ignore:FRPCAG. low_rank_ has full rank")
