@@ -1,6 +1,7 @@
 """Whether a group of outliers has captured a fit: a cheap comparison with a robust subspace."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy import linalg
@@ -19,43 +20,55 @@ N_DIRECTIONS = 125
 # A row is far from the robust subspace beyond this many times the median distance of trusted
 # rows, and held by a fit that is nearer to it by this factor.
 FAR, HELD = 6.0, 3.0
-# The least share of rows that are a group, and how much worse than by the robust subspace
-# trusted rows must be fitted (in squared distances).
-GROUP, WORSE = 0.02, 1.5
-# Fewer rows than these are no group, or no sample to judge by.
-FEW_ROWS, FEWEST_ROWS = 5, 50
-# Smaller angles than this one (in degrees) are no capture.
-TURNED = 30.0
+# The least share of rows that are a group; fewer rows than these are none, or no sample.
+GROUP, FEW_ROWS, FEWEST_ROWS = 0.02, 5, 50
+# How much worse than by the robust subspace trusted rows are fitted (in squared distances) and how
+# far the fit is turned from it (in degrees): a suspicion, a capture, and one beyond doubt.
+SUSPECT, CAPTURE, CLEAR = (1.3, 30.0), (1.6, 45.0), (4.0, 45.0)
+# So many draws judge a fit that the first one suspects; most of them decide, or a clear one.
+N_DRAWS = 7
 
 ADVICE = "Use PCAAN, which leaves such rows out, or look at these rows first."
 
 
 @dataclass(frozen=True)
 class Capture:
-    """A fit that serves a group of far rows instead of the majority.
+    """How far a fit serves a group of far rows instead of the majority.
 
     ``angle`` (in degrees) is the largest one between the subspace and a robust one, ``share``
-    that of the rows that hold it, ``worse`` the factor by which the squared distance of the
-    trusted rows is larger than it could be.
+    that of the rows that hold it (0 if they are too few for a group), ``worse`` the factor by which
+    the squared distance of the trusted rows is larger than it could be.
     """
 
     angle: float
     share: float
     worse: float
 
+    def exceeds(self, limits: tuple[float, float]) -> bool:
+        """Whether there is a group, and factor and angle are at least these."""
+        return self.share > 0 and self.worse >= limits[0] and self.angle >= limits[1]
+
 
 def capture(
-    rows: Rows, mean: Array, components: Array, outside: Array | None = None
+    rows: Rows,
+    mean: Array,
+    components: Array,
+    outside: Array | None = None,
+    *,
+    seed: int = 0,
 ) -> Capture | None:
-    """Compare a fitted subspace with a robust one, on a sample of dense rows in memory.
+    """Compare a fitted subspace with a robust one, on samples of dense rows in memory.
 
     Rows on disk would have to be read once more, and sparse ones made dense; their coordinates in
     a view do as well.
 
-    Half of the sample with the least outlyingness is trusted: one part of it gives the robust
+    Half of a sample with the least outlyingness is trusted: one part of it gives the robust
     subspace, the other one judges both. The fit is captured if it serves these rows markedly
     worse, and is near to a group of rows that are far from the robust subspace. Both are needed:
     data in classes have a half that fits a subspace of its own, but no far group.
+
+    Near these limits another sample may say otherwise. So a suspicion is looked at with several
+    samples, and most of them decide, or one that is far beyond the limits.
 
     Parameters
     ----------
@@ -66,12 +79,43 @@ def capture(
     outside : ndarray of shape (n_samples,), default=None
         Squared distances of the samples from what the rows describe, if these are coordinates in
         a space that holds the subspace and the directions in which the samples vary most.
+    seed : int, default=0
+        Of the samples and directions that are drawn.
+
+    Returns
+    -------
+    capture : Capture or None
+        None if the fit is not captured, otherwise the median of the draws that found it.
     """
     n, c = rows.shape[0], len(components)
-    rng = np.random.RandomState(0)
     size = min(n, max(N_ROWS, ROWS_PER_COMPONENT * c), max(100, N_NUMBERS // rows.shape[1]))
     if size < FEWEST_ROWS or 8 * c > size or c >= rows.shape[1] or not isinstance(rows, ArrayRows):
         return None
+    rng = np.random.RandomState(seed)
+    draw = partial(_drawn, rows, mean, components, outside, size, rng)
+    found = [draw()]
+    if not found[0].exceeds(SUSPECT):
+        return None
+    while True:
+        captures = [one for one in found if one.exceeds(CAPTURE)]
+        if 2 * len(captures) > N_DRAWS or found[-1].exceeds(CLEAR):
+            values = np.median([(one.angle, one.share, one.worse) for one in captures], axis=0)
+            return Capture(*map(float, values))
+        if 2 * (len(found) - len(captures)) > N_DRAWS:
+            return None
+        found.append(draw())
+
+
+def _drawn(
+    rows: Rows,
+    mean: Array,
+    components: Array,
+    outside: Array | None,
+    size: int,
+    rng: np.random.RandomState,
+) -> Capture:
+    """Judge a subspace by a sample of so many rows."""
+    n, c = rows.shape[0], len(components)
     chosen = np.zeros(n, dtype=bool)
     chosen[rng.choice(n, size, replace=False)] = True
     Z = rows.centred(mean).map("take", along=(chosen,))
@@ -90,17 +134,17 @@ def capture(
     # A cloud near the centre is trusted, but stands out in the scores of a fit that it holds.
     half = nearer_half(codes, left, c, rng)
     if half is not None:
-        return _captured(codes, c, half, rng)
+        return _judged(codes, c, half, rng)
     half = trusted_half(ArrayRows(codes), left, rng, N_DIRECTIONS)
-    found = _captured(codes, c, half, rng)
-    if found is None:
-        return None
+    judged = _judged(codes, c, half, rng)
+    if not judged.exceeds(SUSPECT):
+        return judged
     # The half itself may be held by such a cloud, and the fit be right.
     other = challenged(ArrayRows(codes), left, half, c, rng)
-    return found if other is half else _captured(codes, c, other, rng)
+    return judged if other is half else _judged(codes, c, other, rng)
 
 
-def _captured(codes: Array, c: int, half: Array, rng: np.random.RandomState) -> Capture | None:
+def _judged(codes: Array, c: int, half: Array, rng: np.random.RandomState) -> Capture:
     """Judge the subspace of the first ``c`` columns by a half of the rows."""
     own, others = np.array_split(rng.permutation(np.flatnonzero(half)), 2)
     center = codes[own].mean(axis=0)
@@ -112,9 +156,7 @@ def _captured(codes: Array, c: int, half: Array, rng: np.random.RandomState) -> 
     cosine = np.linalg.svd(axes[:, :c], compute_uv=False).min()
     angle = float(np.degrees(np.arccos(min(1.0, cosine))))
     is_group = held >= max(FEW_ROWS, GROUP * len(codes))
-    if not is_group or worse < WORSE or angle < TURNED:
-        return None
-    return Capture(angle, held / len(codes), worse)
+    return Capture(angle, held / len(codes) if is_group else 0.0, worse)
 
 
 def capture_warnings(
