@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from robustpca.engine.blocks import slices
-from robustpca.engine.linalg import Array, csr_of
+from robustpca.engine.linalg import Array, csr_of, row_counts
 from robustpca.engine.scratch import Pieces, cast, each, empty_beside, let_go
 from robustpca.engine.svt import row_tiles
 
@@ -63,9 +63,11 @@ def compact(A: Any, beside: Array | None = None) -> Any:
 
     A sparse matrix that becomes dense is written where ``beside`` is.
     """
-    few = n_nonzero(A) <= DENSE_SHARE * np.prod(A.shape)
+    most = DENSE_SHARE * np.prod(A.shape)
     if not sparse.issparse(A):
-        return csr_of(A) if few else A
+        counts = row_counts(A)
+        return csr_of(A, counts) if counts.sum() <= most else A
+    few = n_nonzero(A) <= most
     if few or beside is None:
         return A if few else A.toarray()
     out = empty_beside(beside, dtype=A.dtype)
