@@ -60,8 +60,10 @@ def new_rows(quick: bool) -> None:
     """A new row against one pass of the fit for one row, without and with the search of a graph."""
     print(
         "\nNew rows: microseconds a row; ratio to one pass of the fit for one row (bar 3), and to "
-        "that pass and the\nsearch for the neighbours of a row, which the graph of the fit needs\n"
-        "case                        rank  pass  search  decompose  worst/median ratio  transform  "
+        "that pass and the\nsearch for the neighbours of a row, which the graph of the fit needs; "
+        "products with all training rows\nin single precision, without which there is no search\n"
+        "case                        rank  pass  products  search  decompose  "
+        "worst/median ratio  transform  "
         "worst/median ratio  with search: decompose, transform"
     )
     cases: dict[str, tuple[Callable[[int], Any], Any]] = {
@@ -86,13 +88,14 @@ def new_rows(quick: bool) -> None:
     }
     for name, (make, model) in cases.items():
         found = [_row_costs(model, make(seed)) for seed in range(2 if quick else 10)]
-        one_pass, search, decompose, transform = np.median(found, axis=0)
+        one_pass, products, search, decompose, transform = np.median(found, axis=0)
         costs = np.array(found)
-        ratios = costs[:, 2:] / costs[:, :1]
+        ratios = costs[:, 3:] / costs[:, :1]
         worst, middle = ratios.max(axis=0), np.median(ratios, axis=0)
-        fair = (costs[:, 2:] / costs[:, :2].sum(axis=1, keepdims=True)).max(axis=0)
+        fair = (costs[:, 3:] / costs[:, [0, 2]].sum(axis=1, keepdims=True)).max(axis=0)
         print(
-            f"{name:26}  {model.rank_:4d}  {one_pass:4.1f}  {search:6.1f}  {decompose:9.1f}  "
+            f"{name:26}  {model.rank_:4d}  {one_pass:4.1f}  {products:8.1f}  {search:6.1f}  "
+            f"{decompose:9.1f}  "
             f"{worst[0]:8.1f} / {middle[0]:<7.1f}  {transform:9.1f}  "
             f"{worst[1]:8.1f} / {middle[1]:<7.1f}  {fair[0]:22.1f}, {fair[1]:.1f}",
             flush=True,
@@ -100,7 +103,7 @@ def new_rows(quick: bool) -> None:
 
 
 def _row_costs(model: Any, X: Any) -> list[float]:
-    """Microseconds a row: a pass of the loop, a search, `decompose` and `transform`."""
+    """Microseconds a row: a pass of the loop, products, a search, `decompose`, `transform`."""
     half = len(X) // 2
     known, new = X[:half].copy(), X[half:].copy()
     model.fit(known).decompose(new[:9])  # kernels are compiled
@@ -109,10 +112,11 @@ def _row_costs(model: Any, X: Any) -> list[float]:
     asked = [partial(model.decompose, new), partial(model.transform, new)]
     if k:
         asked.insert(0, partial(nearest_neighbors, known, k))
+        asked.insert(0, partial(np.matmul, new.astype(np.float32), known.astype(np.float32).T))
     # By turns, since other work on the machine slows down all alike.
     rounds = [[_pass_cost(model, known), *(seconds(ask)[0] for ask in asked)] for _ in range(9)]
     one_pass, *costs = np.min(rounds, axis=0)
-    return [1e6 * one_pass, *[0.0] * (not k), *(1e6 * cost / half for cost in costs)]
+    return [1e6 * one_pass, *([] if k else [0.0, 0.0]), *(1e6 * cost / half for cost in costs)]
 
 
 def _pass_cost(model: Any, X: Any) -> float:

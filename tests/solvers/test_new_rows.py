@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 from robustpca.engine.svt import LowRank
 from robustpca.parts.entry_losses import HuberNorm, L1Norm, SquaredNorm
 from robustpca.parts.graphs import eigenvalue_bound, knn_graph, laplacian
-from robustpca.solvers import new_rows, row_flags
+from robustpca.solvers import new_rows, row_flags, row_newton
 from robustpca.solvers.new_rows import RowProblem, TrainingGraph, smooth_rows, split_errors
 from robustpca.solvers.penalties import mean_size
 from robustpca.solvers.split_matrix import GraphSmoothness
@@ -336,6 +336,23 @@ class TestNewton:
         errors = np.abs(codes - expected).max(axis=1) / np.abs(expected).mean()
         assert np.mean(errors < 1e-5) > 0.9
         assert (sizes[errors < 1e-5] < 1e-4 * np.abs(expected).mean()).all()
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_rows_are_not_solved_to_more_digits_than_their_basis_has(self, seed, monkeypatch):
+        rng = np.random.default_rng(seed)
+        basis = np.linalg.qr(rng.normal(size=(50, 5)))[0].T
+        low = rng.normal(size=(60, 5)) @ basis
+        new = low + np.where(rng.random(low.shape) < 0.05, rng.uniform(-3, 3, low.shape), 0.0)
+        near = np.linalg.qr(basis.T + 3e-8 * rng.normal(size=(50, 5)))[0].T
+        ridge, nothing = 1e-3 * np.eye(5), np.zeros(5)
+        problem = RowProblem(np.zeros(50), near, ridge, nothing, L1Norm(0.05), 1.0)
+        assert relative(problem.solve(new) @ near, low) < 3e-7
+        # The residuals of the basis are as large as the tolerance: to sort them took four steps.
+        steps, step = [], row_newton.newton_point
+        monkeypatch.setattr(new_rows, "compiled", lambda kernel: kernel)
+        monkeypatch.setattr(row_newton, "newton_point", lambda *a: (steps.append(1), step(*a)))
+        problem.solve(new)
+        assert len(steps) < 2.5 * len(new)
 
     def test_rows_of_few_features_for_their_directions_start_from_all_entries(self, monkeypatch):
         problem, new = self.case(0, L1Norm(0.1), shape=(200, 30), rank=10)

@@ -84,15 +84,15 @@ class RowProblem:
         values, rotation, basis = self.diagonal
         n = len(X)
         weights = np.zeros(n) if weights is None else weights
-        linear = np.zeros_like(X, shape=(n, len(basis))) + self.linear
+        linear = np.zeros((n, len(basis))) + self.linear @ rotation
         if pulls is not None:
-            linear = linear - pulls
+            linear = linear - pulls @ rotation
         curves = np.maximum(values, 0.0) + weights[:, None]
         fit = LeastSquares(basis, np.zeros(len(basis)), n)
         solver = _Rows(self, fit, tol, max_iter)
         places = slices(n, tile_rows(X.shape[1]))
         with ThreadPool() as pool:
-            parts = pool.map(lambda p: solver.run(X[p], curves[p], linear[p] @ rotation), places)
+            parts = pool.map(lambda p: solver.run(X[p], curves[p], linear[p]), places)
         return np.concatenate(parts) @ rotation.T if parts else np.zeros((0, len(basis)))
 
     @cached_property
@@ -125,13 +125,15 @@ class _Rows:
     def run(self, X: Array, curves: Array, linear: Array) -> Array:
         """Scores of a tile of rows: each search is for those that others have not solved."""
         X = np.ascontiguousarray(X, np.float64)
-        codes, rest = np.zeros(linear.shape), np.arange(len(X))
-        for search in self._searches:
-            codes[rest], solved = search(X, curves, linear)
+        first, *others = self._searches
+        codes, solved = first(X, curves, linear)
+        rest = np.arange(len(X))
+        for search in others:
             if solved.all():
                 break
             left = ~solved
             rest, X, curves, linear = rest[left], X[left], curves[left], linear[left]
+            codes[rest], solved = search(X, curves, linear)
         return codes
 
     @property

@@ -64,10 +64,16 @@ class LeastSquares:
             return self.roots.T @ self.roots
         return np.zeros((0, 0))
 
-    def residuals(self, X: Array) -> Array:
-        """Residuals of the fits of all entries."""
-        fits = ((X @ self.basis.T) * self.scale) @ self.basis
-        return np.subtract(X, fits, out=fits)
+    @cached_property
+    def shares(self) -> Array:
+        """What an entry of a row adds to its scores, if no entry is left out."""
+        return np.ascontiguousarray((self.basis * self.scale[:, None]).T)
+
+    def whole(self, X: Array) -> tuple[Array, Array]:
+        """Scores and residuals of the fits of all entries."""
+        codes = X @ self.shares
+        fits = codes @ self.basis
+        return codes, np.subtract(X, fits, out=fits)
 
     def without_wrong(
         self,
@@ -87,14 +93,13 @@ class LeastSquares:
         flagged entries, and the mean sizes of the residuals of the others, negative for rows that
         these hardly determine.
         """
-        whole = self.residuals(X)
-        flags, shifts, sizes = np.empty(X.shape, bool), np.empty(X.shape), np.empty(len(X))
-        fits = self.roots, self.hat, self.leverages, cuts
+        codes, whole = self.whole(X)
+        flags, sizes = np.empty(X.shape, bool), np.empty(len(X))
+        fits = self.roots, self.hat, self.shares, self.leverages, cuts
         numbers = multiple, MOST_LEVERAGE, few, max_iter
         errors = whole if errors is None else errors
-        compiled(settle_flags)(errors, whole, lost, *fits, numbers, flags, shifts, sizes)
-        clean = np.subtract(X, shifts, out=shifts)
-        return (clean @ self.basis.T) * self.scale, flags, sizes
+        compiled(settle_flags)(errors, whole, lost, *fits, numbers, flags, codes, sizes)
+        return codes, flags, sizes
 
 
 def clip_forces(
@@ -166,18 +171,19 @@ def settle_flags(
     lost: Array,
     roots: Array,
     hat: Array,
+    shares: Array,
     leverages: Array,
     cuts: Array,
     numbers: tuple[float, float, float, int],
     flags: Array,
-    shifts: Array,
+    codes: Array,
     sizes: Array,
 ) -> None:
     """Kernel: flag the wrong entries of rows and leave them out of the fit, until no flag changes.
 
     An entry is wrong if its squared residual is too large for one that has a part in the fit, or
-    for one that has none: a fit comes nearer to the entries that it is made with. At the end, rows
-    from which ``shifts`` are subtracted have the fit of all entries but the flagged and the lost.
+    for one that has none: a fit comes nearer to the entries that it is made with. At the end, the
+    scores are those of the fit of all entries but the flagged and the lost.
 
     Parameters
     ----------
@@ -191,6 +197,8 @@ def settle_flags(
         A root of the matrix that turns rows into fits, which is ``roots.T @ roots``.
     hat : ndarray of shape (n_features, n_features) or (0, 0)
         That matrix, if it is at hand.
+    shares : ndarray of shape (n_features, n_directions)
+        What an entry adds to the scores.
     leverages : ndarray of shape (n_features,)
         Share of each entry in its own fit, if no entry is left out.
     cuts : ndarray of shape (n_rows,)
@@ -199,9 +207,9 @@ def settle_flags(
         How many times the mean residual is too large as well (0 if the cut alone decides); largest
         leverage; share of the entries of a row whose flags may still change at the end; number of
         fits before the last one.
-    flags, shifts, sizes : ndarray
-        The results. The last are the mean sizes of the residuals of the entries in the fit,
-        negative if these hardly determine it.
+    flags, codes, sizes : ndarray
+        The results. The scores are at first those of the fit of all entries. The last are the mean
+        sizes of the residuals of the entries in the fit, negative if these hardly determine it.
     """
     multiple, most, few, max_iter = numbers
     n, d = errors.shape
@@ -222,9 +230,10 @@ def settle_flags(
             if multiple > 0.0:
                 cut = max(cut, (multiple * mean_size(r, flags[i], lost[i])) ** 2)
             room = most, max((d - m) / d, 1e-300)
-            m, n_changed = renew_flags(r, lost[i], leverages, cut, room, flags[i], places)
+            n_changed = renew_flags(r, lost[i], leverages, cut, room, flags[i])
             if n_changed == 0 and iteration > 0:
                 break
+            m = list_places(flags[i], lost[i], places)
             # The equations of the entries that are left out if these are few, otherwise those of
             # the directions.
             by_entries = m <= most_equations and len(hat) > 0
@@ -243,10 +252,10 @@ def settle_flags(
             iteration += 1
             ended = iteration > max_iter or (iteration > 1 and n_changed <= few * d)
         sizes[i] = mean_size(r, flags[i], lost[i]) if least > LEAST_PIVOT else -1.0
-        for j in range(d):
-            shifts[i, j] = 0.0
         for q in range(m):
-            shifts[i, places[q]] = r[places[q]]
+            line, v = shares[places[q]], r[places[q]]
+            for a in range(k):
+                codes[i, a] -= v * line[a]
 
 
 def mean_size(r: Array, flags: Array, lost: Array) -> float:
@@ -266,15 +275,13 @@ def renew_flags(
     cut: float,
     room: tuple[float, float],
     flags: Array,
-    places: Array,
-) -> tuple[int, int]:
-    """Kernel: flags by the residuals of the last fit.
+) -> int:
+    """Kernel: flags by the residuals of the last fit; returns how many have changed.
 
-    ``room`` is the largest leverage and the share of the entries in that fit. Returns how many
-    entries are left out, whose ``places`` are listed, and how many flags have changed.
+    ``room`` is the largest leverage and the share of the entries in that fit.
     """
     most, share = room
-    m, n_changed = 0, 0
+    n_changed = 0
     for j in range(len(r)):
         left = 1.0 - min(leverages[j] / share, most)
         square = r[j] * r[j]
@@ -283,11 +290,17 @@ def renew_flags(
         flag = far & (not lost[j])
         n_changed += flag != flags[j]
         flags[j] = flag
-    for j in range(len(r)):
+    return n_changed
+
+
+def list_places(flags: Array, lost: Array, places: Array) -> int:
+    """Kernel: the entries that are left out; returns how many there are."""
+    m = 0
+    for j in range(len(flags)):
         if flags[j] | lost[j]:
             places[m] = j
             m += 1
-    return m, n_changed
+    return m
 
 
 def entry_equations(

@@ -6,8 +6,8 @@ when that minimum has the states it was computed for, after a handful of steps a
 Between two steps few states change, and with them the sums that make up the system.
 
 A loss without a quadratic part (L1) is smoothed, with a threshold that is lowered to ``tol`` times
-the size of the low-rank part: the solution moves along a straight line while states do not change,
-so most of the way is one jump.
+the size of the low-rank part, or to what the basis leaves of a row: the solution moves along a
+straight line while states do not change, so most of the way is one jump.
 """
 
 import numpy as np
@@ -19,6 +19,9 @@ from robustpca.engine.linalg import Array
 JUMP, FEW, STEP = 1e-4, 0.1, 0.2
 # Steps of a search that begins with the last threshold.
 FEW_STEPS = 8
+# A smoothed loss may end with a threshold of so many times the mean residual of the start, and of
+# the least one: smaller residuals are those of the basis, which is as accurate as the fit was.
+RESOLVED = 4.0
 
 
 def newton_rows(
@@ -56,13 +59,14 @@ def newton_rows(
         size, extent, n_seen = read_row(X[i], mean, basis, codes[i], cold, r, e, seen, z)
         t, least, settled = threshold, threshold, threshold
         if smoothed:
-            t = max(starts[i], tol * max(size, extent) / d)
+            least = last_threshold(tol * max(size, extent) / d, starts[i])
+            t = max(starts[i], least)
             t = t if t > 0.0 else 1.0
         small = first_states(e, seen, t, state)
         # A start that fits few entries is none: then the first step is that of least squares.
         cold = cold or small < 0.25 * n_seen
         # One at the last threshold is the end but for a few states, or else leads nowhere.
-        ended = smoothed and not cold and t <= 1.01 * tol * max(size, extent) / d
+        ended = smoothed and not cold and t <= 1.01 * least
         most = min(max_iter, FEW_STEPS) if ended else max_iter
         if cold:
             for j in range(d):
@@ -91,27 +95,34 @@ def newton_rows(
                 done = True
                 break
             residuals_at(basis, r, seen, y, fresh)
-            changed, small, near, total = compare_states(fresh, seen, state, t, threshold)
-            moved, size, first, last = compare_points(e, fresh, r, mean, slope, bound)
+            changed, small = compare_states(fresh, seen, state, t)
             if smoothed:
-                least = tol * max(size, extent) / d
+                size = size_at(fresh, r, mean)
+                least = last_threshold(tol * max(size, extent) / d, starts[i])
                 least = least if least > 0.0 else t
             last_t = t <= (1.01 * least if smoothed else least)
-            done = last_t and (changed == 0.0 or moved <= (1e-13 * size) ** 2)
+            done = last_t and changed == 0.0
             if following and changed > FEW * small and t < STEP * settled:
                 t = shorter_jump(e, fresh, state, t, settled, FEW * small)
                 m = 0
                 continue
-            share = 1.0
-            if changed > 0.0 and not following and not done and not (cold and iteration == 1):
-                share = step_share(e, fresh, slope, bound, first, last, curves[i], linear[i], z, y)
+            share, first_step = 1.0, cold and iteration == 1
+            if changed > 0.0 and not first_step:
+                moved, first, last = compare_points(e, fresh, slope, bound)
+                done = last_t and moved <= (1e-13 * size) ** 2
+                if not following and not done:
+                    share = step_share(
+                        e, fresh, slope, bound, first, last, curves[i], linear[i], z, y
+                    )
             for a in range(k):
                 z[a] += share * (y[a] - z[a])
             if done:
                 break
             following = changed == 0.0
-            if cold and iteration == 1 and near < 0.25 * n_seen:
-                t, following = max(least, total / d), False
+            if first_step:
+                near, total = first_sizes(fresh, seen, threshold)
+                if near < 0.25 * n_seen:
+                    t, following = max(least, total / d), False
             if following:
                 settled, t = t, max(least, JUMP * t)
             m = 0
@@ -203,32 +214,31 @@ def newton_point(
     system: Array,
     y: Array,
 ) -> None:
-    """Kernel: the minimum for the states that the forces belong to, by elimination.
+    """Kernel: the minimum for the states that the forces belong to, by a Cholesky factor.
 
     If too few residuals are small to determine it, the step to it is short.
     """
     k, tiny = len(basis), 1e-14 * slope
+    # The diagonal of the factor is stored as its inverse.
     for a in range(k):
-        s = 0.0
+        for b in range(a):
+            s = slope * squares[b, a]
+            for q in range(b):
+                s -= system[a, q] * system[b, q]
+            system[a, b] = s * system[b, b]
+        pivot, s = slope * squares[a, a] + curves[a] + tiny, 0.0
         for j in range(len(force)):
             s += basis[a, j] * force[j]
-        y[a] = s - curves[a] * z[a] - linear[a]
-        for b in range(a, k):
-            system[a, b] = slope * squares[a, b]
-        system[a, a] += curves[a] + tiny
-    for a in range(k):
-        inverse = 1 / max(system[a, a], tiny)
-        for b in range(a + 1, k):
-            factor = system[a, b] * inverse
-            y[b] -= factor * y[a]
-            for q in range(b, k):
-                system[b, q] -= factor * system[a, q]
-        system[a, a] = inverse
-    for a in range(k - 1, -1, -1):
-        s = y[a]
-        for q in range(a + 1, k):
+        s -= curves[a] * z[a] + linear[a]
+        for q in range(a):
+            pivot -= system[a, q] * system[a, q]
             s -= system[a, q] * y[q]
+        system[a, a] = 1.0 / max(pivot, tiny) ** 0.5
         y[a] = s * system[a, a]
+    for a in range(k - 1, -1, -1):
+        y[a] *= system[a, a]
+        for q in range(a):
+            y[q] -= system[a, q] * y[a]
     for a in range(k):
         y[a] += z[a]
 
@@ -245,34 +255,48 @@ def residuals_at(basis: Array, r: Array, seen: Array, y: Array, fresh: Array) ->
         fresh[j] *= seen[j]
 
 
-def compare_states(
-    fresh: Array, seen: Array, state: Array, t: float, threshold: float
-) -> tuple[float, float, float, float]:
-    """Kernel: how many states change, how many were small, how many are, and the sum of sizes."""
-    changed, small, near, total = 0.0, 0.0, 0.0, 0.0
+def last_threshold(least: float, start: float) -> float:
+    """Kernel: where to stop lowering the threshold of a smoothed loss."""
+    return min(max(least, RESOLVED * start), RESOLVED * least)
+
+
+def compare_states(fresh: Array, seen: Array, state: Array, t: float) -> tuple[float, float]:
+    """Kernel: how many states change, and how many were small."""
+    changed, small = 0.0, 0.0
     for j in range(len(fresh)):
         changed += abs(side(fresh[j], t) - state[j])
         small += seen[j] - abs(state[j])
+    return changed, small
+
+
+def size_at(fresh: Array, r: Array, mean: Array) -> float:
+    """Kernel: the size of the low-rank part."""
+    size = 0.0
+    for j in range(len(fresh)):
+        size += abs(mean[j] + r[j] - fresh[j])
+    return size
+
+
+def first_sizes(fresh: Array, seen: Array, threshold: float) -> tuple[float, float]:
+    """Kernel: how many residuals are small after the first step, and the sum of their sizes."""
+    near, total = 0.0, 0.0
+    for j in range(len(fresh)):
         near += seen[j] if abs(fresh[j]) <= threshold else 0.0
         total += abs(fresh[j])
-    return changed, small, near, total
+    return near, total
 
 
 def compare_points(
-    e: Array, fresh: Array, r: Array, mean: Array, slope: float, bound: float
-) -> tuple[float, float, float, float]:
-    """Kernel: squared length of a step, the size of the low-rank part after it, and derivatives.
-
-    These are the derivatives of the loss along the step, at both its ends.
-    """
-    moved, size, first, last = 0.0, 0.0, 0.0, 0.0
+    e: Array, fresh: Array, slope: float, bound: float
+) -> tuple[float, float, float]:
+    """Kernel: squared length of a step, and derivatives of the loss along it at both its ends."""
+    moved, first, last = 0.0, 0.0, 0.0
     for j in range(len(e)):
         step = fresh[j] - e[j]
         moved += step * step
-        size += abs(mean[j] + r[j] - fresh[j])
         first += step * min(max(slope * e[j], -bound), bound)
         last += step * min(max(slope * fresh[j], -bound), bound)
-    return moved, size, first, last
+    return moved, first, last
 
 
 def shorter_jump(
