@@ -1,6 +1,7 @@
 """Outliers by default: flags of clean rows, ranking of outlier sets, components by a search.
 
-python benchmarks/defaults_rows.py [ranking] [fresh] [chosen_ranks] [false_positives] [--quick]
+python benchmarks/defaults_rows.py [ranking] [fresh] [chosen_ranks] [false_positives]
+    [real_rows] [--quick]
 
 Sets come with scikit-learn or are made here; those of the folder ROBUSTPCA_DATA are added if they
 are there. All detectors see the same standardised rows and no labels.
@@ -88,6 +89,27 @@ def false_positives(n_seeds: int, chosen: str | None = None) -> None:
                 cells.append(f"{old:.1f} {fresh:.1f} ({np.max(shares, axis=0)[1]:.0f})")
             print(f"{name:24}" + "".join(f"{cell:>15}" for cell in cells), flush=True)
         print()
+
+
+def real_rows(n_seeds: int) -> None:
+    """Rows of real data without planted outliers that `PCAAN` flags: the example of README first.
+
+    Seeds draw halves of the rows to train with; the others are new.
+    """
+    print("Rows of real data that PCAAN(n_components='auto') flags, %: all as training rows, and")
+    print(f"new rows after a fit to a half of them, median (worst) of {n_seeds} seeds\n")
+    for name, load_rows in {"digits": load_digits, "breast cancer": load_breast_cancer}.items():
+        X = load_rows().data
+        flags = PCAAN(n_components="auto").fit(X).predict(X) == -1
+        shares = []
+        for seed in range(n_seeds):
+            order = np.random.default_rng(seed).permutation(len(X))
+            known, new = X[order[: len(X) // 2]], X[order[len(X) // 2 :]]
+            found = PCAAN(n_components="auto").fit(known).predict(new)
+            shares.append(100 * np.mean(found == -1))
+        told = f"{flags.sum()} of {len(X)} ({100 * flags.mean():.1f})"
+        print(f"{name:16}{told:>20}{np.median(shares):8.1f} ({max(shares):.1f})", flush=True)
+    print()
 
 
 def against(
@@ -297,6 +319,7 @@ def main() -> None:
         "fresh": partial(ranking, title="Fresh sets", sets=fresh_sets),
         "chosen_ranks": chosen_ranks,
         "false_positives": shaped,
+        "real_rows": real_rows,
     }
     for name, table in tables.items():
         if not given.tables or name in given.tables:
