@@ -19,7 +19,7 @@ from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine import dask_rows
 from robustpca.engine import rows as engine
 from robustpca.engine.dask_rows import as_dask, lazy_rows
-from robustpca.engine.rows import ArrayRows, SparseRows, fold
+from robustpca.engine.rows import ArrayRows, SparseRows, fold, halved
 from robustpca.engine.stored import FileRows
 
 da = pytest.importorskip("dask.array")
@@ -156,16 +156,26 @@ def test_whatever_dask_raises_where_a_worker_dies_while_it_is_sent_something(
 
 
 @pytest.mark.parametrize(
-    ("n_threads", "n_blocks", "per_task"),
-    [(1, 19, 32), (2, 16, 2), (2, 19, 2), (2, 5, 1), (4, 1000, 64), (100, 1000, 2)],
+    ("n_threads", "n_blocks", "n_tasks"),
+    [
+        *((1, 19, 1), (1, 100, 2), (2, 16, 2), (2, 19, 2), (2, 5, 2), (2, 37, 4), (3, 72, 8)),
+        *((2, 500, 8), (4, 1000, 16), (100, 1000, 128), (50, 72, 72), (50, 5, 5)),
+    ],
 )
-def test_no_thread_has_much_more_to_do_than_another(n_threads, n_blocks, per_task, tmp_path):
+def test_a_pass_has_few_tasks_that_are_equally_long(n_threads, n_blocks, n_tasks, tmp_path):
     dask = pytest.importorskip("dask")
     rows = lazy_rows(as_dask(np.memmap(tmp_path / "X.dat", np.float32, "w+", shape=(n_blocks, 4))))
     rows.row_bytes = engine.BLOCK_BYTES
     assert len(rows.bounds) == n_blocks
     with dask.config.set(scheduler="threads", num_workers=n_threads):
-        assert rows._blocks_per_task() == per_task
+        assert rows._n_tasks() == n_tasks
+    # None is much longer than a thread's share of all blocks.
+    rounds, longest = -(-n_tasks // n_threads), max(map(len, _cut_blocks(n_blocks, n_tasks)))
+    assert rounds * longest <= max(1.7 * n_blocks / n_threads, 2)
+
+
+def _cut_blocks(n_blocks, n_tasks):
+    return [range(n_blocks)[place] for place in halved(n_blocks, n_tasks)]
 
 
 @pytest.mark.slow
@@ -348,14 +358,41 @@ def test_single_rows_and_blocks_are_centred(dtype, rng):
 
 
 @pytest.mark.parametrize("n", [1, 5, 7, 8, 13, 30, 64, 100])
-@pytest.mark.parametrize("size", [1, 2, 4, 8])
-def test_groups_of_a_power_of_two_are_folded_for_themselves_in_the_same_tree(n, size):
+@pytest.mark.parametrize("n_groups", [1, 2, 4, 8, "all"])
+def test_halves_of_halves_are_folded_for_themselves_in_the_same_tree(n, n_groups):
     def tree(parts):
-        return fold(parts, lambda a, b: f"({a} {b})")
+        return fold(parts, lambda a, b: f"({a} {b})", len(parts))
 
     leaves = [str(i) for i in range(n)]
-    groups = [tree(leaves[at : at + size]) for at in range(0, n, size)]
-    assert tree(groups) == tree(leaves)
+    n_groups = n if n_groups == "all" else min(n_groups, 1 << (n.bit_length() - 1))
+    places = halved(n, n_groups)
+    sizes = [place.stop - place.start for place in places]
+    assert len(places) == n_groups
+    assert sum(sizes) == n
+    assert max(sizes) - min(sizes) <= 1
+    assert tree([tree(leaves[place]) for place in places]) == tree(leaves)
+
+
+@pytest.mark.parametrize("n_tasks", [1, 4, 5, 32, 37, 64, 100, 256])
+def test_workers_add_many_sums_in_the_tree_of_all_blocks(n_tasks):
+    pytest.importorskip("dask")
+    from dask.delayed import delayed
+
+    leaf = delayed(_leaf)
+    found = dask_rows._gathered(dask_rows._summed([leaf(i) for i in range(n_tasks)]))
+    assert len(found) == (n_tasks if n_tasks <= 4 else 1)
+    wanted = fold([_leaf(i) for i in range(n_tasks)], lambda a, b: a + b, n_tasks)
+    assert fold(found, lambda a, b: a + b, len(found)) == wanted
+
+
+def _leaf(i):
+    """Something whose sums tell in which order they were formed."""
+    return Sum(str(i))
+
+
+class Sum(str):
+    def __add__(self, other):
+        return Sum(f"({self!s} {other!s})")
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 50])
@@ -370,9 +407,7 @@ def test_how_many_tasks_a_pass_takes_changes_no_bit(n_threads, X, stored, monkey
         n_tasks = len(rows._tasks(engine.total, "weighted_gram", (), (weights,)))
         if kind == "dask over a file":
             assert {1: 2, 50: n_blocks}.get(n_threads, n_tasks) == n_tasks
-            assert n_threads == 1 or n_tasks >= min(n_blocks, 2 * n_threads)
-            # Few: with ten for each thread none has a tenth more to do than the others.
-            assert n_tasks <= max(2, 10 * n_threads)
+            assert n_threads <= n_tasks <= max(2, 10 * n_threads)
         found = rows.sum("weighted_gram", along=(weights,))
         for part, wanted in zip(
             found, expected.sum("weighted_gram", along=(weights,)), strict=True
@@ -384,20 +419,33 @@ def test_how_many_tasks_a_pass_takes_changes_no_bit(n_threads, X, stored, monkey
             )
 
 
+def test_few_rows_of_a_file_are_read_without_a_task(X, stored):
+    dask = pytest.importorskip("dask")
+
+    def refuse(*arguments, **options):
+        raise AssertionError("A task was given to the scheduler.")
+
+    rows = lazy_rows(stored["dask over a file"])
+    with dask.config.set(scheduler=refuse):
+        first, last = rows.read_places([(0, 3), (len(X) - 2, len(X))])
+    np.testing.assert_array_equal(first, X[:3])
+    np.testing.assert_array_equal(last, X[-2:])
+
+
 def test_a_task_has_as_many_rows_as_a_chunk(X, monkeypatch):
     monkeypatch.setattr(engine, "BLOCK_BYTES", 1 << 12)
     n_blocks = len(ArrayRows(X).bounds)
-    for n_chunks, n_most in ((1, 2), (4, 8), (400, n_blocks)):
+    for n_chunks, n_most in ((1, 1), (4, 4), (5, 8), (400, n_blocks)):
         rows = lazy_rows(da.from_array(X, chunks=(len(X) // n_chunks, -1)))
         assert len(rows._tasks(engine.total, "weighted_gram", (), ())) <= n_most
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 13])
 def test_fold_adds_in_a_tree_of_fixed_shape(n):
-    tree = fold([str(i) for i in range(n)], lambda a, b: f"({a}{b})")
+    tree = fold([str(i) for i in range(n)], lambda a, b: f"({a}{b})", n)
     assert tree.replace("(", "").replace(")", "") == "".join(map(str, range(n)))
     if n == 5:
-        assert tree == "(((01)(23))4)"
+        assert tree == "(((01)2)(34))"
 
 
 def test_sums_hold_few_parts_at_a_time():
@@ -415,7 +463,7 @@ def test_sums_hold_few_parts_at_a_time():
         alive -= 1
         return a + b
 
-    assert fold(parts(), add) == 1024
+    assert fold(parts(), add, 1024) == 1024
     assert most <= 12
 
 

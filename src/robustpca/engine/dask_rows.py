@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from scipy import sparse
 
-from robustpca.engine.blocks import Block, slices
+from robustpca.engine.blocks import Block
 from robustpca.engine.linalg import Array
 from robustpca.engine.rows import (
     Bounds,
@@ -22,6 +22,7 @@ from robustpca.engine.rows import (
     apply,
     c_ordered,
     fold,
+    halved,
     join,
     kept,
     total,
@@ -33,15 +34,17 @@ from robustpca.engine.threads import one_blas_thread
 LOST_WORKERS = 8
 # Blocks that each thread of a cluster gets at a time from `Rows.stream`.
 BLOCKS_PER_THREAD = 2
-# Tasks that each of several threads gets in a pass over a file: so many that none waits for long
-# at its end, so few that sending and answering costs little.
-TASKS_PER_THREAD = 4
-# How much more than with the smallest tasks a thread may have to do.
-UNEVEN = 1.1
+# Tasks that each of several threads gets in a pass over a long file, so that none waits for long at
+# its end, but not for fewer blocks than these.
+TASKS_PER_THREAD, WORTHWHILE = 4, 8
+# What a task costs the scheduler, which does one after the other: about a millisecond, in blocks.
+TASK_COST = 0.1
 # Most blocks of one task, which are done again if its worker dies.
 BLOCKS_PER_TASK = 64
-# Sums that one task adds up: a power of two, as `fold` asks for.
-SUMS_PER_TASK = 8
+# So many sums, or fewer, are added here; of more a task adds up so many.
+SUMS_HERE, SUMS_PER_TASK = 4, 8
+# Bytes of copies of what all tasks of a pass need, up to which each has its own.
+COPIED_BYTES = 1 << 22
 
 # Name under which the arrays of `as_dask` have their file.
 FILE = "_robustpca_file"
@@ -70,7 +73,7 @@ class DaskRows(Rows):
         if self.file is not None:
             # It may have been changed since the array was made, but not from now on.
             self.file = copy.copy(self.file).watch(self.file.watched)
-        # Chunks of so many blocks, cut once for all copies with other centres.
+        # So many chunks, cut once for all copies with other centres.
         self._chunks: dict[int, list[Any]] = {}
 
     @staticmethod
@@ -91,24 +94,22 @@ class DaskRows(Rows):
         other._chunks = {}
         return other
 
-    def _in_blocks(self, n_blocks: int = 1) -> Any:
-        """The array in chunks of so many blocks."""
+    def _in_blocks(self, n_chunks: int | None = None) -> Any:
+        """The array in so many chunks of whole blocks, by default of one each."""
         if not self.is_counted:
             return self.X
-        edges = [*(start for start, _ in self.bounds[::n_blocks]), self.shape[0]]
-        return self.X.rechunk({0: tuple(np.diff(edges).tolist())})
+        bounds = self.bounds
+        groups = [bounds[place] for place in halved(len(bounds), n_chunks or len(bounds))]
+        return self.X.rechunk({0: tuple(group[-1][1] - group[0][0] for group in groups)})
 
     def read(self, start: int, stop: int) -> Array:
         return self.read_places([(start, stop)])[0]
 
     def read_places(self, places: list[Bounds]) -> list[Array]:
-        from dask.delayed import delayed
-
         if self.file is not None:
-            # One task, which reads no more than is asked for.
-            found = _again(delayed(_read_places, pure=False)(self.file, places).compute)
-        else:
-            found = _again(lambda: _gathered([self.X[slice(*place)] for place in places]))
+            # This process has opened the file, and reads few rows sooner than it can ask for them.
+            return self.file.read_places(places)
+        found = _again(lambda: _gathered([self.X[slice(*place)] for place in places]))
         return [np.ascontiguousarray(rows) for rows in found]
 
     def _reduced(
@@ -125,13 +126,15 @@ class DaskRows(Rows):
             if self.file is not None:
                 self.file.refuse_changed()  # its workers may have other clocks
             parts = self._tasks(reduce, function, state, along, first)
-            # Sums are as large as each of their terms, so that workers add them up.
-            return reduce(_gathered(_summed(parts) if reduce is total else parts))
+            # Sums are as large as each of their terms, so that workers add many of them up.
+            found = _gathered(_summed(parts) if reduce is total else parts)
+            return reduce(found, len(found))
 
         return _again(work)
 
     def stream(self, function: Task, *state: Any) -> Iterator[Any]:
-        parts = iter(self._tasks(join, function, c_ordered(state), (), n_blocks=1))
+        n_blocks = len(self.bounds)
+        parts = iter(self._tasks(join, function, c_ordered(state), (), n_tasks=n_blocks))
         while batch := list(islice(parts, BLOCKS_PER_THREAD * _n_threads())):
             yield from _gathered(batch)
 
@@ -142,23 +145,21 @@ class DaskRows(Rows):
         state: tuple[Any, ...],
         along: tuple[Array, ...],
         first: int = 0,
-        n_blocks: int | None = None,
+        n_tasks: int | None = None,
     ) -> list[Any]:
         """Tasks with the reduced results of groups of blocks, from block ``first`` on."""
         from dask.delayed import delayed
 
-        bounds, n_blocks = self.bounds, n_blocks or self._blocks_per_task()
-        # Groups begin at multiples of their size, as `fold` and the chunks ask for.
-        groups = [
-            bounds[max(at, first) : at + n_blocks]
-            for at in range(first - first % n_blocks, len(bounds), n_blocks)
-        ]
+        bounds, n_tasks = self.bounds, n_tasks or self._n_tasks()
+        # Of the groups in which `first` and all others are.
+        places = [place for place in halved(len(bounds), n_tasks) if place.stop > first]
+        groups = [bounds[max(place.start, first) : place.stop] for place in places]
         job: Any = self._job(function, state)
-        if len(groups) > 1:
-            # One node for what all of them need.
+        if len(groups) * _n_bytes((self.center, *state)) > COPIED_BYTES:
+            # One node for what all of them need, which workers get from each other.
             job = delayed(job, pure=False, traverse=False)
-        pieces = [tuple(a[places[0][0] : places[-1][1]] for a in along) for places in groups]
-        held = self._holders(n_blocks)[-len(groups) :]
+        pieces = [tuple(a[group[0][0] : group[-1][1]] for a in along) for group in groups]
+        held = self._holders(n_tasks)[-len(groups) :]
         work = delayed(_work_in_turn, pure=False, traverse=False)
         return [
             work(*each, reduce, job) for each in zip(held, groups, _scattered(pieces), strict=True)
@@ -179,31 +180,35 @@ class DaskRows(Rows):
             state=state,
         )
 
-    def _blocks_per_task(self) -> int:
-        """A power of two; the bits of results do not depend on it."""
+    def _n_tasks(self) -> int:
+        """How many branches of the tree of sums are tasks; the bits do not depend on it."""
         n_blocks = len(self.bounds)
+        # A power of two, or one task for each block.
+        numbers = [*(1 << power for power in range(n_blocks.bit_length())), n_blocks]
         if self.file is None:
             # Chunks are in memory as they are, so a task may as well have all rows of one.
-            return 1 << max(0, (n_blocks // len(self.X.chunks[0])).bit_length() - 1)
-        n_threads = _n_threads()
-        n_tasks = TASKS_PER_THREAD * n_threads if n_threads > 1 else 1
-        largest = min(BLOCKS_PER_TASK, 1 << ((n_blocks - 1) // n_tasks).bit_length())
+            wanted = min(n_blocks, len(self.X.chunks[0]))
+            return next(number for number in numbers if number >= wanted)
+        n_threads = max(1, _n_threads())
+        few = -(-n_blocks // BLOCKS_PER_TASK)
+        if n_threads > 1:
+            wanted = min(TASKS_PER_THREAD * n_threads, n_blocks // WORTHWHILE)
+            few = max(few, min(n_threads, n_blocks), 1 << wanted.bit_length() >> 1)
 
-        def longest(size: int) -> int:
-            """Blocks of the thread that has most to do."""
-            return min(n_blocks, size * -(-n_blocks // (size * max(1, n_threads))))
+        def cost(number: int) -> float:
+            """Blocks of the thread that has most to do, and what all tasks cost."""
+            longest = -(-number // n_threads) * -(-n_blocks // number)
+            return longest + TASK_COST * number
 
-        # Smaller groups only where a thread would wait for another at the end of the pass.
-        sizes = [largest >> halvings for halvings in range(largest.bit_length())]
-        return next(size for size in sizes if longest(size) <= UNEVEN * longest(1))
+        return min((number for number in numbers if number >= few), key=cost)
 
-    def _holders(self, n_blocks: int) -> list[Any]:
-        """For each group of blocks what its rows are read from: the file, or a chunk with them."""
+    def _holders(self, n_tasks: int) -> list[Any]:
+        """For each task what its rows are read from: the file, or a chunk with them."""
         if self.file is not None:
-            return [self.file] * -(-len(self.bounds) // n_blocks)
-        if n_blocks not in self._chunks:
-            self._chunks[n_blocks] = self._in_blocks(n_blocks).to_delayed().ravel().tolist()
-        return self._chunks[n_blocks]
+            return [self.file] * n_tasks
+        if n_tasks not in self._chunks:
+            self._chunks[n_tasks] = self._in_blocks(n_tasks).to_delayed().ravel().tolist()
+        return self._chunks[n_tasks]
 
     def rowwise(self, function: Task, *state: Any) -> Any:
         import dask.array as da
@@ -340,12 +345,17 @@ def _gathered(tasks: list[Any]) -> list[Any]:
 
 
 def _summed(tasks: list[Any]) -> list[Any]:
-    """A task with the sum of the results of others, in the order of `fold`."""
+    """Few sums, or tasks with one sum of many, in the order of `fold`."""
     from dask.delayed import delayed
 
+    if len(tasks) <= SUMS_HERE:
+        return tasks
     work = delayed(fold, pure=False)
     while len(tasks) > 1:
-        tasks = [work(tasks[place], _add) for place in slices(len(tasks), SUMS_PER_TASK)]
+        # A power of two, so that few that are left are branches as well.
+        n_sums = 1 << max(0, (len(tasks) // SUMS_PER_TASK).bit_length() - 1)
+        groups = [tasks[place] for place in halved(len(tasks), n_sums)]
+        tasks = [work(group, _add, len(group)) for group in groups]
     return tasks
 
 
@@ -353,6 +363,10 @@ def _add(left: Any, right: Any) -> Any:
     if isinstance(left, tuple):
         return tuple(_add(a, b) for a, b in zip(left, right, strict=True))
     return left + right
+
+
+def _n_bytes(arguments: tuple[Any, ...]) -> int:
+    return sum(a.nbytes for a in arguments if isinstance(a, np.ndarray))
 
 
 def _scattered(pieces: list[Any]) -> list[Any]:
@@ -402,7 +416,7 @@ def _work_in_turn(
 
     # Whoever computes it may have any number of threads, here and in BLAS.
     with one_blas_thread():
-        return reduce(starmap(work, places))
+        return reduce(starmap(work, places), len(places))
 
 
 def _cut(chunk: Any, begin: int, start: int, stop: int) -> Any:
@@ -485,7 +499,3 @@ def as_dask(X: Any) -> Any:
 def _read(rows: Rows, start: int, stop: int) -> Array:
     block: Array = rows.read(start, stop)
     return block
-
-
-def _read_places(rows: Rows, places: list[Bounds]) -> list[Array]:
-    return rows.read_places(places)

@@ -12,6 +12,7 @@ and so does one that maps every block to itself; ``robustpca methods`` says whic
 import copy
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
+from itertools import pairwise
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -29,27 +30,38 @@ NEAR = 1e-6
 Bounds = tuple[int, int]
 T = TypeVar("T")
 Task = str | Callable[..., Any]
-# Makes one result of those of all blocks, or of some; and one of such results.
-Reduction = Callable[[Iterable[Any]], Any]
+# Makes one result of those of so many blocks; and one of such results.
+Reduction = Callable[[Iterable[Any], int], Any]
 
 
-def fold(parts: Iterable[T], add: Callable[[T, T], T]) -> T:
-    """Add ``parts`` in a binary tree whose shape depends on their number alone.
+def fold(parts: Iterable[T], add: Callable[[T, T], T], n_parts: int) -> T:
+    """Add so many parts in a binary tree whose shape depends on their number alone.
 
-    Groups of two, four, eight and so on, from the first part on, are trees within that tree: each
-    may be folded for itself, and then the results, without another order of summation.
+    Each sum is that of a first half, which is longer by one if need be, and of a second half. The
+    parts that `halved` gives are trees within that tree: each may be folded for itself, and then
+    the results, without another order of summation.
     """
-    pending: list[tuple[int, T]] = []
-    for part in parts:
-        height = 0
-        while pending and pending[-1][0] == height:
-            part = add(pending.pop()[1], part)
-            height += 1
-        pending.append((height, part))
-    total = pending.pop()[1]
-    while pending:
-        total = add(pending.pop()[1], total)
-    return total
+    following = iter(parts)
+
+    def branch(length: int) -> T:
+        if length == 1:
+            return next(following)
+        left = branch((length + 1) // 2)
+        return add(left, branch(length // 2))
+
+    return branch(n_parts)
+
+
+def halved(length: int, n_parts: int) -> list[slice]:
+    """Cut a length into so many branches of the tree of `fold`.
+
+    Their number is a power of two, at most the length, or the length itself.
+    """
+    edges = [0, length]
+    while len(edges) <= n_parts:
+        middles = ((start + stop + 1) // 2 for start, stop in pairwise(edges))
+        edges = sorted({*edges, *middles})
+    return [slice(*place) for place in pairwise(edges)]
 
 
 def _add_in_place(left: Any, right: Any) -> Any:
@@ -60,16 +72,16 @@ def _add_in_place(left: Any, right: Any) -> Any:
     return left
 
 
-def total(parts: Iterable[Any]) -> Any:
+def total(parts: Iterable[Any], n_parts: int) -> Any:
     """Sum of results of blocks, arrays that are not used elsewhere."""
-    return fold(parts, _add_in_place)
+    return fold(parts, _add_in_place, n_parts)
 
 
-def join(parts: Iterable[Any]) -> Any:
+def join(parts: Iterable[Any], n_parts: int) -> Any:
     """Results of blocks one behind the other."""
     parts = list(parts)
     if isinstance(parts[0], tuple):
-        return tuple(join(pieces) for pieces in zip(*parts, strict=True))
+        return tuple(join(pieces, n_parts) for pieces in zip(*parts, strict=True))
     # One that owns its entries is not part of the data, and need not be copied.
     alone = len(parts) == 1 and parts[0].flags.owndata
     return parts[0] if alone else np.concatenate(parts)
@@ -296,10 +308,9 @@ class Rows:
         first: int = 0,
     ) -> Any:
         # Closed at once where an interrupt ends the work: what it holds must not wait for it.
-        with closing(
-            self._each(function, c_ordered(state), c_ordered(along), self.bounds[first:])
-        ) as parts:
-            return reduce(parts)
+        bounds = self.bounds[first:]
+        with closing(self._each(function, c_ordered(state), c_ordered(along), bounds)) as parts:
+            return reduce(parts, len(bounds))
 
     def _each(
         self,
