@@ -74,6 +74,38 @@ def test_distances_are_exact_after_every_change(kind, norms_first, rng):
     assert_true_to(view, X, rtol)
 
 
+class Watched(ArrayRows):
+    """Rows that tell what is sent along with passes over them."""
+
+    def _reduced(self, reduce, function, state, along, first=0):
+        self.sent += [a.shape for a in along]
+        return super()._reduced(reduce, function, state, along, first)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("noise", [1e-3, 1e-1])
+def test_codes_are_not_sent_back_to_rows_that_are_close_to_the_span(dtype, noise, rng):
+    # So close that differences of squares are rounding error in single precision.
+    axes = np.linalg.qr(rng.normal(size=(60, 20)))[0]
+    X = rng.normal(size=(300, 8)) @ axes[:, :8].T + noise * rng.normal(size=(300, 60))
+    X = X.astype(dtype)
+    rows = Watched(X)
+    rows.sent = []
+    view = View(rows)
+    view.expand(axes[:, :5])
+    view.expand(axes[:, 5:8])
+    view.restrict(np.eye(8)[:, :7])
+    view.expand(axes[:, 7:10])
+    view.rebase(X[:9].mean(axis=0), axes[:, 3:])
+    view.expand(axes[:, :3])
+    view.restrict(np.eye(20)[:, 2:])
+    view.expand(orthonormal(axes, against=view.basis)[:, :2])
+    Z, basis = X.astype(np.float64) - view.rows.center, view.basis
+    outside = np.sum((Z - Z @ basis @ basis.T) ** 2, axis=1)
+    assert_allclose(view.outside, outside, rtol=1e-3 if dtype == np.float32 else 1e-8)
+    assert set(rows.sent) == {(300,)}
+
+
 def test_without_a_basis_the_coordinates_are_the_features(rng):
     X, step = rng.normal(size=(30, 4)), rng.normal(size=4)
     view = View(ArrayRows(X))

@@ -2,12 +2,14 @@
 
 Many features make every pass over the data expensive. A `View` stores the coordinates of all
 rows in a few dozen directions and their squared distance from the span of these, so distances
-from any point of the span are exact and cheap. An expansion takes one pass over the data.
+from any point of the span are exact and cheap. An expansion takes one pass over the data, which
+also measures what is left outside: codes of all rows never travel to where the rows are.
 """
 
 import numpy as np
+from scipy import linalg
 
-from robustpca.engine.blocks import NearBlock
+from robustpca.engine.blocks import DenseBlock, NearBlock
 from robustpca.engine.linalg import Array, finite, square_norms
 from robustpca.engine.rows import ArrayRows, Rows
 
@@ -30,6 +32,8 @@ class View:
         Coordinates of the rows in the basis, from their centre.
     coordinates : Rows
         The same, centred at the point.
+    outside : ndarray of shape (n_samples,)
+        Squared distance of each row from the span of the basis.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -37,7 +41,7 @@ class View:
         self.basis: Array | None = None
         self.codes: Array = np.empty((rows.shape[0], 0))
         self._norms: Array | None = None
-        self._outside: Array | None = np.zeros(rows.shape[0])
+        self.outside: Array = np.zeros(rows.shape[0])
 
     @property
     def norms(self) -> Array:
@@ -45,14 +49,6 @@ class View:
         if self._norms is None:
             self._norms = finite(self.rows.map("square_norms"))
         return self._norms
-
-    @property
-    def outside(self) -> Array:
-        """Squared distance of each row from the span of the basis."""
-        if self._outside is None:
-            assert self.basis is not None
-            self._outside = square_distances(self.rows, self.codes, self.norms, self.basis)
-        return self._outside
 
     @property
     def point(self) -> Array:
@@ -82,50 +78,48 @@ class View:
 
     def expand(self, added: Array) -> None:
         """Add orthonormal columns to the basis, to which they must be orthogonal."""
+        basis = added if self.basis is None else np.hstack([self.basis, added])
         if self._norms is None:
             # The first pass over the data gives the norms as well.
-            self.codes, self._norms = self.rows.map("coordinates", added)
+            self.codes, self._norms, self.outside = self.rows.map(_placed, added)
         else:
-            self.codes = np.hstack([self.codes, self.rows.map("project", added)])
+            before = self._norms if self.basis is None else self.outside
+            along = (self._norms, before)
+            codes, self.outside = self.rows.map(_placed_further, basis, added, along=along)
+            self.codes = np.hstack([self.codes, codes])
         center = np.zeros(self.codes.shape[1])
         if self.basis is not None:
             center[: self.basis.shape[1]] = self.coordinates.center
-        self.basis = added if self.basis is None else np.hstack([self.basis, added])
+        self.basis = basis
         self._set_coordinates(center)
 
     def restrict(self, axes: Array) -> None:
         """Take orthonormal ``axes``, given in the coordinates, as basis; centre at the point."""
         point, norms = self.point, self.square_lengths()
-        codes = self.coordinates.map("project", axes)
+        others = linalg.qr(axes, check_finite=False)[0][:, axes.shape[1] :]
+        codes, dropped = self.coordinates.map(_divided, axes, others)
         # BLAS sums by layout, which must not change.
         by_columns = self.codes.flags.f_contiguous
         self.codes = np.asfortranarray(codes) if by_columns else np.ascontiguousarray(codes)
         self.rows, self._norms = self.rows.centred(point), norms
+        self.outside = self.outside + dropped
         self.basis = self.directions(axes)
         self._set_coordinates(np.zeros(axes.shape[1]))
 
     def rebase(self, center: Array, basis: Array) -> None:
         """Take another centre, given in the features, and orthonormal columns as basis."""
-        before, norms = self.rows, self._norms
+        before = self.rows
         self.rows, self.basis = before.centred(center), basis
-        if norms is None:
-            self.codes, self._norms = self.rows.map("coordinates", basis)
+        if self._norms is None:
+            found = self.rows.map(_placed, basis)
         else:
-            # Norms follow from those about the centre before, and from where the new one is.
-            step = self.rows.center - before.center
-            codes = before.map("project", np.column_stack([basis, step]))
-            square = float(step @ step)
-            self._norms = norms - 2.0 * codes[:, -1] + square
-            if (self._norms < before.cancels * (norms + square)).any():
-                self._norms = finite(self.rows.map("square_norms"))
-            self.codes = codes[:, :-1]
-            self.codes -= (step @ basis).astype(codes.dtype)
+            found = before.map(_placed_anew, basis, self.rows.center, along=(self._norms,))
+        self.codes, self._norms, self.outside = found[0], finite(found[1]), found[2]
         self._set_coordinates(np.zeros(basis.shape[1]))
 
     def _set_coordinates(self, center: Array) -> None:
         # Coordinates are near enough to the origin to be multiplied before they are centred.
         self.coordinates = ArrayRows(self.codes, NearBlock).centred(center)
-        self._outside = None
 
 
 def square_distances(rows: Rows, codes: Array, norms: Array, basis: Array) -> Array:
@@ -133,5 +127,49 @@ def square_distances(rows: Rows, codes: Array, norms: Array, basis: Array) -> Ar
     distances = norms - square_norms(codes)
     # Blocks know when so much cancels that the differences themselves are to be measured.
     if (distances < rows.cancels * norms).any():
-        distances = rows.map("square_distances", basis, along=(codes, norms))
+        return np.asarray(rows.map(_measured, basis, along=(distances, norms)))
     return np.maximum(distances, 0.0)
+
+
+def _measured(block: DenseBlock, distances: Array, norms: Array, basis: Array) -> Array:
+    """Squared distances from a span, measured anew where little but rounding error is left."""
+    distances = np.maximum(distances, 0.0)
+    close = np.flatnonzero(distances <= block.cancels[block.dtype.name] * norms)
+    if len(close):
+        rows = block.select(close)
+        measured = rows.square_distances(rows.project(basis), norms[close], basis)
+        distances[close] = np.maximum(measured, 0.0)
+    return distances
+
+
+def _placed(block: DenseBlock, basis: Array) -> tuple[Array, Array, Array]:
+    """Coordinates in a basis, squared norms, and squared distances from the span."""
+    codes, norms = block.coordinates(basis)
+    return codes, norms, np.maximum(block.square_distances(codes, norms, basis), 0.0)
+
+
+def _placed_further(
+    block: DenseBlock, norms: Array, outside: Array, basis: Array, added: Array
+) -> tuple[Array, Array]:
+    """Coordinates in columns that were added to a basis, and what is left outside of all."""
+    codes = block.project(added)
+    return codes, _measured(block, outside - square_norms(codes), norms, basis)
+
+
+def _placed_anew(
+    block: DenseBlock, norms: Array, basis: Array, center: Array
+) -> tuple[Array, Array, Array]:
+    """What `_placed` gives about another centre; norms follow from those about the present one."""
+    moved, step = type(block)(block.block, center, block.dtype), center - block.center
+    codes, square = block.project(np.column_stack([basis, step])), float(step @ step)
+    found = norms - 2.0 * codes[:, -1] + square
+    lost = np.flatnonzero(found < block.cancels[block.dtype.name] * (norms + square))
+    if len(lost):
+        found[lost] = moved.select(lost).square_norms()
+    codes = codes[:, :-1] - (step @ basis).astype(codes.dtype)
+    return codes, found, np.maximum(moved.square_distances(codes, found, basis), 0.0)
+
+
+def _divided(block: NearBlock, axes: Array, others: Array) -> tuple[Array, Array]:
+    """Coordinates along some axes, and the sum of squares along all others."""
+    return block.project(axes), square_norms(block.project(others))
