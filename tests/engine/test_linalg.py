@@ -8,6 +8,7 @@ from robustpca.engine.linalg import (
     csr_of,
     flip_signs,
     in_safe_units,
+    median,
     orthonormal,
     principal_axes,
     selected,
@@ -234,6 +235,13 @@ def test_a_value_is_selected_by_its_place(kind, n_values, rng, monkeypatch):
     ordered = np.sort(values)
     for rank in {0, n_values // 10, n_values // 2, n_values - 1}:
         assert selected(values, rank) == ordered[rank]
+
+
+@pytest.mark.parametrize("n_values", [1, 2, 7, 1000, 200_000, 200_001])
+def test_medians_are_those_of_numpy(n_values, rng):
+    values = rng.standard_cauchy(n_values)
+    assert median(values) == np.median(values)
+    assert median(np.zeros(n_values)) == 0.0
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

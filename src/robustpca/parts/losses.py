@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from robustpca.engine.linalg import Array
+from robustpca.engine.linalg import Array, median
 
 # Stands for zero where all samples are equal and nothing else gives a scale.
 TINY = 1e-150
@@ -93,7 +93,7 @@ def _positive(name: str, value: Any, rule: str, largest: float = 1e150) -> float
 
 
 def _median_norm(residuals: Array, floor: float) -> float:
-    return max(float(np.median(np.sqrt(residuals))), floor, TINY)
+    return max(median(np.sqrt(residuals)), floor, TINY)
 
 
 @dataclass(frozen=True)
@@ -229,8 +229,15 @@ class SigmaLoss(Loss):
     def weights(self, residuals: Array) -> Array:
         sigma: Any = self.sigma
         norms = np.sqrt(residuals)
-        # One factor at a time: (norms + sigma)^2 would overflow for sigma beyond 1e154.
-        return ((1 + sigma) / (norms + sigma)) * ((norms + 2 * sigma) / (norms + sigma)) / 2
+        beyond = norms + sigma
+        # One factor at a time: (norms + sigma)^2 would overflow for sigma beyond 1e154. In place,
+        # since new arrays for many samples take longer than the arithmetic.
+        norms += 2 * sigma
+        norms /= beyond
+        weights = (1 + sigma) / beyond
+        weights *= norms
+        weights /= 2
+        return weights
 
     def tuned(self, residuals: Array, floor: float) -> Self:
         if self.sigma == "auto":

@@ -238,7 +238,7 @@ class CoRobust(Weighting):
                 f"max_weight={self.max_weight} must be at least {self._turn:.3g} if "
                 f"gamma={self.gamma}: below, only the bound would decide about the weights."
             )
-        positive = losses[losses > 0]
+        positive = losses if losses.min() > 0 else losses[losses > 0]
         if len(positive) == 0:  # a perfect fit of all samples
             return Weighted(np.full(n, 1 / n), np.full(n, self._direct(1 / n)), 0.0, n)
         # In units of a typical loss: nothing depends on the scale, and nothing overflows.
@@ -261,7 +261,8 @@ class CoRobust(Weighting):
         return self._by_multiplier(losses, bound)
 
     def _direct(self, weights: Array | float) -> Array:
-        return np.asarray(1 / (1 - np.power(weights, self.gamma)))
+        powers = weights if self.gamma == 1 else np.power(weights, self.gamma)
+        return np.asarray(1 / (1 - powers))
 
     @staticmethod
     def _closed_form(losses: Array) -> Array:
@@ -276,8 +277,12 @@ class CoRobust(Weighting):
                 break
         # Two are always active, even where the smaller root is lost in the sum.
         k = max(2, int(np.count_nonzero(margins > 0)))
-        weights = np.maximum(1 - (k - 1) * roots / sums[k - 1], 0.0)
-        return weights / weights.sum()
+        # Beyond this root, a hair above the k-th one, weights are zero.
+        chosen = np.flatnonzero(roots <= (1 + 1e-9) * sums[k - 1] / (k - 1))
+        weights = np.zeros(len(roots))
+        weights[chosen] = np.maximum(1 - (k - 1) * roots[chosen] / sums[k - 1], 0.0)
+        weights[chosen] /= weights.sum()
+        return weights
 
     def _by_multiplier(self, losses: Array, bound: float) -> Array:
         """Find the multiplier whose weights sum to one; each weight grows with it."""

@@ -242,8 +242,8 @@ class WeightedPCA:
         axes, n_components, known = self.known
         if axes is not self.axes or n_components != self.n_components:
             tail = self.axes[:, self.n_components :]
-            residuals = self.view.outside + self.view.coordinates.map(_tail_norms, tail)
-            known = np.where(residuals > self.floor**2, residuals, 0.0)
+            known = self.view.outside + self.view.coordinates.map(_tail_norms, tail)
+            known[~(known > self.floor**2)] = 0.0
             self.known = self.axes, self.n_components, known
         return known
 
