@@ -1,18 +1,22 @@
 """Seconds and memory against the number of rows, of data that stay in a file.
 
     python benchmarks/scale.py [fits] [dask] [--sizes 10000 100000 ...] [--methods EPCA ...]
-                               [--columns 64] [--rounds 3] [--folder FOLDER]
+                               [--columns 64] [--shapes 1000000x64 ...] [--rounds 3]
+                               [--folder FOLDER]
 
 ``fits``  every method on files of growing length: CPU and wall seconds, peak memory, and the
           exponents with which they grow.
-``dask``  EPCA by the block loop, by Dask with one thread, with one worker process, and with two;
-          workers as Dask starts them, and such that keep their memory (see the guide).
+``dask``  EPCA on files of several shapes by the block loop, by Dask with one thread, with one
+          worker process, and with two; workers as Dask starts them, and as the guide does: they
+          keep their memory, and the program sends to them and not through the scheduler.
 
 Files are written block by block to a temporary folder and deleted afterwards. Each fit is made in a
 process of its own, which may allocate 2 GB at most (a limit of the operating system: a fit that
 asks for more fails), at one BLAS thread. It fits a few rows first, so that imports and compilation
-do not count. *Peak* is what is resident beyond that, mapped pages of files included; *reads* says
-how often the file was read, *passes* how often the loop of the method went over the rows.
+do not count. Where the program is to use workers as in the guide it may have all threads of BLAS,
+for what it does while they wait. *Peak* is what is resident beyond that, mapped pages of files
+included; *reads* says how often the file was read, *passes* how often the loop of the method went
+over the rows.
 """
 
 import argparse
@@ -42,10 +46,14 @@ WAYS = {
     "block loop": "loop",
     "Dask, one thread": "thread",
     "one worker": "1",
-    "one worker, memory kept": "1 kept",
     "two workers": "2",
-    "two workers, memory kept": "2 kept",
+    "one worker, by the guide": "1 guide",
+    "two workers, by the guide": "2 guide",
 }
+# Rows and columns: with more columns, workers have more to do for each number that they are sent.
+SHAPES = ["1000000x64", "600000x256", "300000x1024"]
+# Fits in one process that are timed, beside the first one.
+REPEATS = 3
 # For each method its parameters, and the largest number of rows it is asked for.
 METHODS: dict[str, tuple[dict[str, Any], int]] = {
     "EPCA": ({"n_components": RANK}, 10_000_000),
@@ -71,7 +79,7 @@ def write_rows(path: Path, n_rows: int, n_columns: int) -> None:
     X.flush()
 
 
-def one_fit(name: str, path: str, way: str) -> dict[str, Any]:
+def one_fit(name: str, path: str, way: str) -> list[dict[str, Any]]:
     """Fit a method to a file and report what it took; runs in a process of its own."""
     import robustpca
     from robustpca.engine.stored import FileRows
@@ -87,34 +95,41 @@ def one_fit(name: str, path: str, way: str) -> dict[str, Any]:
     X: Any = np.load(path, mmap_mode="r")
     make = getattr(robustpca, name)
     parameters = METHODS[name][0]
+
+    def fit(given: Callable[[Any], Any], clock: Callable[[], list[float]]) -> dict[str, Any]:
+        forget_peak()
+        n_read[0] = 0
+        before, started, began = resident(), np.array(clock()), time.perf_counter()
+        try:
+            model = make(**parameters).fit(given(X))
+        except MemoryError:
+            return {"method": name, "rows": len(X), "failed": "out of memory"}
+        ended, spent = time.perf_counter(), np.array(clock()) - started
+        return {
+            "method": name,
+            "rows": len(X),
+            "cpu": spent.sum(),
+            "busiest": spent[1:].max(initial=0.0),
+            "wall": ended - began,
+            "peak": resident_peak() - before,
+            "reads": n_read[0] / len(X),
+            "passes": int(model.n_iter_),
+        }
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with engine(way) as (given, clock):
             make(**parameters).fit(given(X[:2000]))
-            forget_peak()
-            n_read[0] = 0
-            before, started, began = resident(), np.array(clock()), time.perf_counter()
-            try:
-                model = make(**parameters).fit(given(X))
-            except MemoryError:
-                return {"method": name, "rows": len(X), "failed": "out of memory"}
-            ended, spent = time.perf_counter(), np.array(clock()) - started
-            return {
-                "method": name,
-                "rows": len(X),
-                "cpu": spent.sum(),
-                "busiest": spent[1:].max(initial=0.0),
-                "wall": ended - began,
-                "peak": resident_peak() - before,
-                "reads": n_read[0] / len(X),
-                "passes": int(model.n_iter_),
-            }
+            first = fit(given, clock)
+            if way == "alone":
+                return [first]
+            return [fit(given, clock) for _ in range(REPEATS)]
 
 
 @contextmanager
 def engine(way: str) -> Iterator[tuple[Callable[[Any], Any], Callable[[], list[float]]]]:
     """How a fit is given a file, by itself or by Dask; and CPU seconds, of workers too."""
-    if way == "loop":
+    if way in ("alone", "loop"):
         yield (lambda X: X), lambda: [time.process_time()]
         return
     from robustpca import as_dask
@@ -127,27 +142,27 @@ def engine(way: str) -> Iterator[tuple[Callable[[Any], Any], Callable[[], list[f
         return
     from dask.distributed import Client
 
-    n_workers = int(way.split()[0])
-    with Client(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as client:
+    n_workers, direct = int(way.split()[0]), True if way.endswith("guide") else None
+    with Client(
+        n_workers=n_workers, threads_per_worker=1, dashboard_address=None, direct_to_workers=direct
+    ) as client:
         yield as_dask, lambda: [time.process_time(), *client.run(time.process_time).values()]
 
 
-def in_own_process(name: str, path: Path, way: str = "loop") -> dict[str, Any]:
-    """Result of `one_fit` in a new process at one BLAS thread."""
+def in_own_process(name: str, path: Path, way: str = "alone") -> list[dict[str, Any]]:
+    """Results of `one_fit` in a new process."""
     threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    threads |= KEPT if way.endswith("kept") else {}
+    environment = {name: value for name, value in os.environ.items() if name not in threads}
+    environment |= KEPT if way.endswith("guide") else threads
     command = [sys.executable, __file__, "--one", name, str(path), way]
-    done = subprocess.run(
-        command, env={**os.environ, **threads}, stdout=subprocess.PIPE, text=True, check=True
-    )
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-def fits(
-    sizes: list[int], names: list[str], n_columns: int, folder: str | None, n_rounds: int
-) -> None:
+def fits(options: argparse.Namespace) -> None:
     """Every method on files of growing length."""
+    sizes, names, n_columns = sorted(options.sizes), options.methods, options.columns
     print(
         f"\n{n_columns} columns in single precision; at most {LIMIT / 1e9:.1f} GB may be allocated"
         "\nmethod                 rows    file MB    CPU s   wall s   peak MB  reads  passes",
@@ -155,13 +170,13 @@ def fits(
     )
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     for n_rows in sizes:
-        with tempfile.TemporaryDirectory(dir=folder) as place:
+        with tempfile.TemporaryDirectory(dir=options.folder) as place:
             path = Path(place) / "rows.npy"
             wanted = [name for name in names if n_rows <= METHODS[name][1]]
             if wanted:
                 write_rows(path, n_rows, n_columns)
             for name in wanted:
-                tries = [in_own_process(name, path) for _ in range(n_rounds)]
+                tries = [in_own_process(name, path)[0] for _ in range(options.rounds)]
                 run = min(tries, key=lambda each: each.get("cpu", 0.0))
                 head = f"{name:<18} {n_rows:>10,}  {path.stat().st_size / 1e6:9.0f}  "
                 if "failed" in run:
@@ -201,44 +216,50 @@ def _print_growth(name: str, found: list[dict[str, Any]]) -> None:
     )
 
 
-def dask(
-    sizes: list[int], names: list[str], n_columns: int, folder: str | None, n_rounds: int
-) -> None:
+def dask(options: argparse.Namespace) -> None:
     """EPCA by the block loop and by Dask."""
-    for n_rows in sizes:
-        with tempfile.TemporaryDirectory(dir=folder) as place:
+    for shape in options.shapes:
+        n_rows, n_columns = map(int, shape.split("x"))
+        found: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
+        with tempfile.TemporaryDirectory(dir=options.folder) as place:
             path = Path(place) / "rows.npy"
             write_rows(path, n_rows, n_columns)
-            rounds = [
-                {way: in_own_process("EPCA", path, given) for way, given in WAYS.items()}
-                for _ in range(n_rounds)
-            ]
+            for _ in range(options.rounds):
+                for way, given in WAYS.items():
+                    found[way] += in_own_process("EPCA", path, given)
+        n_fits = REPEATS * options.rounds
         print(
-            f"\nEPCA on {n_rows:,} x {n_columns}, best of {n_rounds} in turn; load average "
-            f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; CPU seconds of all processes, "
-            "and of the busiest worker\n"
-            f"{'':<26}{'CPU s':>7}{'/ loop':>8}{'worker':>8}{'wall s':>8}{'/ loop':>8}",
+            f"\nEPCA on {n_rows:,} x {n_columns}, {n_fits} fits of each in turn; load average "
+            f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\nmedians of CPU seconds, of all "
+            "processes and of the busiest worker, and of wall seconds, whose least is the last\n"
+            f"{'':<26}{'CPU s':>7}{'/ loop':>8}{'worker':>8}{'wall s':>8}{'/ loop':>8}{'least':>8}",
             flush=True,
         )
-        best = {
+        middle = {
             way: {
-                clock: min(each[way][clock] for each in rounds)
+                clock: float(np.median([run[clock] for run in runs]))
                 for clock in ("cpu", "busiest", "wall")
             }
-            for way in WAYS
+            for way, runs in found.items()
         }
-        loop = best["block loop"]
-        for way, found in best.items():
+        least = {way: min(run["wall"] for run in runs) for way, runs in found.items()}
+        loop = middle["block loop"]
+        for way, each in middle.items():
             print(
-                f"{way:<26}{found['cpu']:7.2f}{found['cpu'] / loop['cpu']:8.2f}"
-                f"{found['busiest']:8.2f}{found['wall']:8.2f}{found['wall'] / loop['wall']:8.2f}"
+                f"{way:<26}{each['cpu']:7.2f}{each['cpu'] / loop['cpu']:8.2f}"
+                f"{each['busiest']:8.2f}{each['wall']:8.2f}{each['wall'] / loop['wall']:8.2f}"
+                f"{least[way]:8.2f}"
             )
-        one, two = best["one worker, memory kept"], best["two workers, memory kept"]
-        print(
-            f"two workers against one, memory kept: wall {one['wall'] / two['wall']:.2f} (bar 1.6)"
-            f", CPU of the busiest worker {one['busiest'] / two['busiest']:.2f}",
-            flush=True,
-        )
+        for kind in ("", ", by the guide"):
+            one, two = f"one worker{kind}", f"two workers{kind}"
+            wall, busiest = (
+                middle[one][clock] / middle[two][clock] for clock in ("wall", "busiest")
+            )
+            print(
+                f"two workers against one{kind}: wall {wall:.2f}, of the least "
+                f"{least[one] / least[two]:.2f} (bar 1.6); CPU of the busiest worker {busiest:.2f}",
+                flush=True,
+            )
 
 
 PARTS = {"fits": fits, "dask": dask}
@@ -250,7 +271,8 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="part", default=list(PARTS))
     parser.add_argument("--sizes", type=int, nargs="+", default=[10**4, 10**5, 10**6])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--columns", type=int, default=64)
+    parser.add_argument("--columns", type=int, default=64, help="of the files of `fits`")
+    parser.add_argument("--shapes", nargs="+", default=SHAPES, help="of the files of `dask`")
     parser.add_argument("--rounds", type=int, default=3, help="fits of which the best counts")
     parser.add_argument("--folder", help="where files are written; default: the temporary folder")
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
@@ -259,8 +281,7 @@ def main() -> None:
         print(json.dumps(one_fit(*options.one)))
         return
     for part in options.parts:
-        given = (options.methods, options.columns, options.folder, options.rounds)
-        PARTS[part](sorted(options.sizes), *given)
+        PARTS[part](options)
 
 
 if __name__ == "__main__":
