@@ -3,8 +3,8 @@
 Usage: ``python scripts/fuzz.py --cases 100000 --minutes 30 --seed 0``, or ``make fuzz``. A case is
 right if it ends with finite numbers that stand the checks of ``tests/fuzz/checks.py``, or with one
 clear ValueError or TypeError. Each failure is printed as the lines of code that repeat it; damaged
-files that are not refused are left in ``build/fuzz``. One case in five is a file. What is found
-becomes a line of ``tests/fuzz/test_fuzz.py``.
+files that are not refused are left in ``build/fuzz``. One case in five is a file, one in twenty a
+question such as `check` about a table. What is found becomes a line of ``tests/fuzz/test_fuzz.py``.
 """
 
 import argparse
@@ -21,10 +21,11 @@ sys.path.insert(0, str(ROOT / "tests" / "fuzz"))
 from checks import fault  # noqa: E402
 from damaged import damaged, file_fault, write_all  # noqa: E402
 from drawn import draw  # noqa: E402
+from tables import question, question_fault  # noqa: E402
 
 FOLDER = ROOT / "build" / "fuzz"
-# One case in so many is a file.
-FILES = 5
+# One case in so many is a file, and one in so many a question about a table, which takes longer.
+FILES, QUESTIONS = 5, 20
 
 
 def fuzz(n_cases: int, minutes: float, seed: int) -> int:
@@ -42,6 +43,9 @@ def fuzz(n_cases: int, minutes: float, seed: int) -> int:
             name, words, snippet = path.suffix or "folder", file_fault(path), f"opened({path!r})"
             if not words:
                 (shutil.rmtree if path.is_dir() else Path.unlink)(path)
+        elif number % QUESTIONS == 1:
+            asked = question(number)
+            name, words, snippet = asked.job, question_fault(asked), str(asked)
         else:
             case = draw(number)
             name, words, snippet = case.name, fault(case), str(case)

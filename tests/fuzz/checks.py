@@ -73,20 +73,20 @@ def _check(case: Case, model: Any, X: Any, y: Any) -> None:
 def _check_fitted(case: Case, model: Any, X: Any, y: Any) -> None:
     for name, value in sorted(vars(model).items()):
         if name.endswith("_") and not name.startswith("_") and name not in MAY_LACK:
-            _finite(f"fit: {name}", value)
+            finite(f"fit: {name}", value)
     again, copied = clone(model), pickle.loads(pickle.dumps(model))
     answer(lambda: again.fit(X, y))
     loaded, second = dict(_answers(copied, X)), dict(_answers(again, X))
     for name, found in _answers(model, X):
-        _finite(name, found)
+        finite(name, found)
         if not _same(found, loaded[name]):
             raise WrongError(f"{name}: differs after a round trip by pickle")
         if not _same(found, second[name]):
             raise WrongError(f"{name}: differs after a second fit to the same data")
     for name, found in _answers(model, _new_rows(X)):
-        _finite(f"{name} of new rows", found)
+        finite(f"{name} of new rows", found)
     if hasattr(model, "decompose"):
-        _finite("decompose", _kept(partial(model.decompose, X)))
+        finite("decompose", _kept(partial(model.decompose, X)))
     if case.planted and hasattr(model, "components_"):
         _check_scaled(model, X)
 
@@ -190,7 +190,7 @@ def in_words(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error)[:200]} ({place})"
 
 
-def _finite(name: str, value: Any) -> None:
+def finite(name: str, value: Any) -> None:
     """Refuse NaN and infinities anywhere in a value."""
     if sparse.issparse(value):
         value = value.data
@@ -201,7 +201,7 @@ def _finite(name: str, value: Any) -> None:
             raise WrongError(f"{name} is {kind}")
     elif isinstance(value, tuple | list):
         for one in value:
-            _finite(name, one)
+            finite(name, one)
 
 
 def _equal(first: Any, second: Any) -> bool:

@@ -107,7 +107,7 @@ def draw(seed: int) -> Case:
     rng = np.random.default_rng(seed)
     name = str(rng.choice(list(ESTIMATORS)))
     content = str(rng.choice(list(CONTENTS), p=[0.28] + [0.08] * 9))
-    n, d = _shape(rng)
+    n, d = shape(rng)
     r = int(rng.integers(1, max(2, min(n, d) // 2 + 1)))
     lines = [f"rng = np.random.default_rng({seed})", f"X = {CONTENTS[content].format(**locals())}"]
     clean = content == "planted" and n >= 12 and d >= 4 and rng.random() < 0.6
@@ -115,7 +115,7 @@ def draw(seed: int) -> Case:
     if refused:
         lines.append(str(rng.choice(REFUSED)))
     else:
-        lines += _spoilt(rng, name, clean)
+        lines += spoilt(rng, name, clean)
     if name in ("RVFLClassifier", "Reweighted"):
         # Before the rows can no longer be counted.
         lines.insert(len(lines) - (refused or "sparse" in lines[-1]), "y = np.arange(len(X)) % 2")
@@ -125,12 +125,13 @@ def draw(seed: int) -> Case:
     return Case(name, tuple(lines), model, refused or bad, clean and not (units or lost))
 
 
-def _shape(rng: Any) -> tuple[int, int]:
+def shape(rng: Any) -> tuple[int, int]:
+    """Numbers of rows and columns, small ones mostly."""
     n, d = (int(rng.choice([1, 2, 3, 5, 8, 14, 25, 40])) for _ in range(2))
     return (n, d) if rng.random() < 0.6 else (max(n, 25), max(d, 5))
 
 
-def _spoilt(rng: Any, name: str, clean: bool) -> list[str]:
+def spoilt(rng: Any, name: str, clean: bool) -> list[str]:
     """Lines that change a matrix in place, its units, its type and how it is stored."""
     lines = []
     if not clean:

@@ -7,10 +7,11 @@ import pytest
 from checks import fault, in_words, is_clear
 from damaged import damaged, file_fault, write_all
 from drawn import ESTIMATORS, Case, draw
+from tables import JOBS, Question, question, question_fault
 
 import robustpca
 
-N_CASES, N_FILES = 200, 400
+N_CASES, N_FILES, N_QUESTIONS = 200, 400, 100
 
 
 @pytest.mark.parametrize("first", range(0, N_CASES, 20))
@@ -193,3 +194,63 @@ def test_damaged_files_are_read_or_refused(healthy, tmp_path):
         path = damaged(healthy, seed, tmp_path)
         faults[path.name] = file_fault(path)
     assert {name: words for name, words in faults.items() if words} == {}
+
+
+@pytest.mark.parametrize("first", range(0, N_QUESTIONS, 20))
+def test_questions_about_random_tables_are_answered_or_refused(first):
+    pytest.importorskip("pandas")
+    for asked in map(question, range(first, first + 20)):
+        assert not question_fault(asked), str(asked)
+
+
+def test_the_questions_reach_every_job():
+    questions = [question(seed) for seed in range(200)]
+    assert {asked.job for asked in questions} == set(JOBS)
+    assert str(question(17)) == str(question(17))
+
+
+# Tables of which a job said what an estimator inside said of other data, or warned of numbers.
+QUESTIONS_FOUND = """
+X = np.tile([1.0, 2.0, 3.0], (30, 1))
+check
+
+X = np.zeros((25, 3)); X[0, 0] = 1e8
+suggest
+
+X = np.repeat(np.eye(25), 3, axis=0); X[0, 0] = 1e8
+check
+
+X = 1e8 + np.ones((40, 8)); X[0] = 1e8; X[rng.random(X.shape) < 0.1] = np.nan
+tune
+
+X = np.ones((25, 5), complex)
+tune
+
+X = np.full((25, 5), "word")
+find_rows
+
+X = 1e214 * rng.normal(size=(40, 5))
+find_rows
+
+X = 1.0 * rng.integers(-3, 4, (25, 6)) @ rng.integers(-3, 4, (6, 25)); X[0] = 0; X[1::2] = 0
+clean_entries
+
+X = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 8)); X[:, 0] = 1e30
+clean_entries
+
+X = np.eye(12, 2)
+check
+
+X = np.zeros((120, 8)); X[:15, 0] = X[10:25, 1] = 1.0
+check
+
+X = 1e-8 * rng.poisson(0.5, size=(10, 40)); X[1::2] = X[0]
+check
+"""
+
+
+@pytest.mark.parametrize("found", QUESTIONS_FOUND.strip().split("\n\n"))
+def test_what_was_found_in_tables_stays_repaired(found):
+    *lines, job = found.split("\n")
+    lines = ("rng = np.random.default_rng(598)", *lines)
+    assert not question_fault(Question(job, lines))

@@ -96,3 +96,14 @@ def test_large_and_small_data_are_sampled_or_taken_whole():
     L = rng.normal(size=(3000, 3)) @ rng.normal(size=(3, 500))
     assert suggest(L + 0.1 * rng.normal(size=L.shape)).troubles == {}
     assert isinstance(suggest(rng.normal(size=(6, 2))).estimator, PCA)
+
+
+@pytest.mark.parametrize("row", [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0], [1e6, 1e6, 1e6]])
+def test_equal_rows_have_no_trouble(row):
+    assert suggest(np.tile(row, (30, 1))).troubles == {}
+
+
+def test_a_single_row_beside_equal_ones_is_bad():
+    X = np.tile([1.0, 2.0, 3.0, 4.0], (300, 1))
+    X[5:8] = [9.0, -3.0, 7.0, 0.0]
+    assert list(suggest(X).troubles) == ["bad rows"]

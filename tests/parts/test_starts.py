@@ -132,3 +132,11 @@ def test_too_few_rows_for_the_components_are_not_challenged(rng):
     for n_components in (13, 20):
         half, weights = half_and_challenged(X, n_components)
         assert weights is half
+
+
+@pytest.mark.parametrize("n_others", [5, 30])
+def test_rows_that_are_equal_but_for_a_few_are_not_challenged(n_others, rng):
+    X = np.zeros((120, 6))
+    X[:n_others] = rng.normal(size=(n_others, 6))
+    half, weights = half_and_challenged(X, 1)
+    assert weights is half

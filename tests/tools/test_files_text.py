@@ -209,6 +209,8 @@ def test_what_a_reader_decided_is_said(written, text, words):
         ("a,b\nx,y\n", r"No column of .* holds measurements: a \(row names\), b \(text\)"),
         ("1,2\n3,4\n\n5,6,7\n", "Line 4 of .* has 3 cells, and the first lines have 2"),
         ("PK\0\0\1", "is no text"),
+        ("a,b\n1,2\n" + 200_000 * "9" + ",3\n", "field larger than .* a quote without an end"),
+        ('a,b\n1,2\n3,"4\n' + 40_000 * "5,6\n", "field larger than .* a quote without an end"),
     ],
 )
 def test_what_is_no_table_is_refused_with_the_reason(written, text, words):

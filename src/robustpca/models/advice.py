@@ -18,6 +18,7 @@ from robustpca.engine.rows import ArrayRows
 from robustpca.engine.threads import one_openmp_thread
 from robustpca.models.lowrank import RPCA, RPCAG
 from robustpca.models.lowrank_graph import FRPCAG
+from robustpca.models.precision import checked_size
 from robustpca.models.reweighted import PCAAN
 from robustpca.parts.ranks import rank_of
 from robustpca.parts.units import column_units, spreads, unit_differences
@@ -104,6 +105,7 @@ def suggest(X: Any) -> Suggestion:
     X = check_array(
         X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", ensure_min_samples=5
     )
+    checked_size(X, "float64")
     sample = _sample(X)
     differ = unit_differences(X)
     different = differ.medians or differ.spreads
@@ -151,9 +153,15 @@ class _Found:
         """Judge entries by a decomposition, and rows after gross entries are replaced."""
         seen = ~np.isnan(X)
         errors = np.abs(np.where(seen, X - model.low_rank_, 0.0))
-        limit = np.maximum(GROSS_NOISE * model.column_noise_, GROSS_SPREAD * spreads(X))
+        spread = spreads(X)
+        limit = np.maximum(GROSS_NOISE * model.column_noise_, GROSS_SPREAD * spread)
         gross = errors > np.maximum(limit, 1e-9 * np.abs(X[seen]).max())
+        # What a constant column differs by is the tolerance of the fit.
+        gross &= spread > 0
         whole = gross.sum(axis=1) > WHOLE_ROW * seen.sum(axis=1)
+        if whole.mean() > 0.5:
+            # Most rows cannot be unusual: these are errors of a decomposition far from zero.
+            gross[:], whole[:] = False, False
         wrong = ~seen | (gross & ~whole[:, None])
         units = column_units(X, "median", "auto")
         repaired = units.remove(np.where(wrong, model.low_rank_, X))
@@ -238,6 +246,8 @@ def _groups(X: Array, rank: int) -> tuple[Array, int]:
     for k in range(2, min(MOST_GROUPS, len(chosen) // 10) + 1):
         division = KMeans(k, n_init=1, random_state=0)
         found = division.fit(codes[chosen])
+        if len(np.unique(found.labels_)) < k:
+            break  # no more rows than that differ
         shares = np.bincount(found.labels_) / len(chosen)
         value = silhouette_score(codes[chosen], found.labels_)
         usual = silhouette_score(cloud, clone(division).fit_predict(cloud))

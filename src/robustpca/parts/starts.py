@@ -171,7 +171,9 @@ class _Plane:
 
     def scores(self, X: Array) -> Array:
         """Coordinates of the rows along the axes, each in units of its own spread."""
-        units = np.maximum(self.variances, 1e-12 * self.variances.max() + np.finfo(np.float64).tiny)
+        largest = float(self.variances.max())
+        # Equal rows have no spread; what is far from them keeps the units of the data.
+        units = np.maximum(self.variances, 1e-12 * largest) if largest > 0 else 1.0
         return np.asarray((X - self.center) @ (self.axes / np.sqrt(units)))
 
     def distances(self, X: Array, rest: Array) -> Array:

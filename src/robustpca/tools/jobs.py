@@ -23,6 +23,7 @@ from robustpca.engine.rows import ArrayRows
 from robustpca.models import RPCA, all_methods
 from robustpca.models.advice import FAR_SCORE
 from robustpca.models.estimator import refuse_containers
+from robustpca.models.precision import checked_size
 from robustpca.parts.ranks import rank_of
 from robustpca.parts.units import Units, column_units, spreads
 from robustpca.tools.files import Table, of_frame, read
@@ -565,6 +566,7 @@ def as_table(data: Any) -> Table:
             f"Row {data.labels[i]} of {data.path.name} has an infinite number in the column "
             f"{data.names[j]!r}: leave the cell empty."
         )
+    checked_size(data.X, "float64")
     return data
 
 
@@ -575,9 +577,17 @@ def _from_memory(data: Any) -> Table:
         data = data.to_pandas()
     if hasattr(data, "iloc") and hasattr(data, "columns"):
         return of_frame(data)
-    X = np.asarray(data.toarray() if hasattr(data, "toarray") else data, dtype=np.float64)
+    X = np.asarray(data.toarray() if hasattr(data, "toarray") else data)
     if X.ndim != 2:
         raise ValueError(f"A table has rows and columns, but the data have shape {X.shape}.")
+    try:
+        if X.dtype.kind == "c":
+            raise TypeError("complex numbers have no order")
+        X = X.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"A table of numbers is needed, but the data are of type {X.dtype}: {error}."
+        ) from error
     names = [f"x{j}" for j in range(X.shape[1])]
     return Table(X, names, [str(i) for i in range(len(X))], {}, None, None, Path("data"))
 
@@ -627,8 +637,9 @@ def _sigmas(X: Array, model: Any, flags: Array) -> Array:
     axes = np.linalg.svd(inside, full_matrices=False)[2][: model.rank_]
     left = np.maximum(1 - np.einsum("ij,ij->j", axes, axes), 0.01)
     noise = np.maximum(model.column_noise_, 1e-6 * spreads(X))
-    noise = np.where(noise > 0, noise, np.finfo(np.float64).tiny)
-    return np.asarray((X - low_rank) / noise * np.where(flags, left, 1.0))
+    varies = noise > 0  # what a constant column differs by is the tolerance of the fit
+    errors = np.where(varies, X - low_rank, 0.0) / np.where(varies, noise, 1.0)
+    return np.asarray(errors * np.where(flags, left, 1.0))
 
 
 def _method(
@@ -681,6 +692,8 @@ def _turn(data: Array, far: Array) -> tuple[float, float]:
 
 
 def _first(X: Array) -> Array:
+    if not np.ptp(X, axis=0).any():
+        return np.full(X.shape[1], np.nan)  # equal rows have no direction
     return PCA(1, random_state=0).fit(X).components_[0]
 
 
@@ -697,7 +710,8 @@ def _tails(sigmas: Array) -> Array:
     middle, near = np.nanquantile(np.abs(sigmas), (0.5, NEAR_SHARE), axis=0)
     here, end = -np.log(1 - NEAR_SHARE), np.log(sigmas.size)
     tiny = np.finfo(np.float64).tiny
-    slope = np.log(np.maximum(near, tiny) / np.maximum(middle, tiny)) / np.log(here / np.log(2))
+    ratio = np.log(np.maximum(near, tiny)) - np.log(np.maximum(middle, tiny))
+    slope = ratio / np.log(here / np.log(2))
     ends = BEYOND_TAILS * near * (end / here) ** np.clip(slope, 0.5, 2.0)
     # Short tails of one column may be chance, those of most are not.
     return np.asarray(np.maximum(ends, np.median(ends)))

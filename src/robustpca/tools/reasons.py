@@ -68,7 +68,9 @@ class Columns:
         _, values, axes = np.linalg.svd(inside, full_matrices=False)
         loadings = (axes[:rank].T * values[:rank]) / np.sqrt(max(len(data) - 1, 1))
         sizes = spreads(data)
-        sizes = np.where(sizes > 0, sizes, max(float(sizes.max(initial=0.0)), 1e-300))
+        # Columns of equal entries vary less than others; where all are, less than their numbers.
+        usual = float(sizes.max()) or float(np.abs(data).max()) or 1.0
+        sizes = np.where(sizes > 0, sizes, usual)
         return cls(center, loadings, np.maximum(spreads(data - fitted), LEAST_NOISE * sizes) ** 2)
 
     def alone(self, rows: Array) -> Array:

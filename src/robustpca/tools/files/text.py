@@ -7,7 +7,8 @@ import re
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,8 @@ class Text:
 
     def _cells(self) -> list[tuple[int, list[str]]]:
         reader = csv.reader(_stripped(self.body, self.layout), **_dialect(self.layout.separator))
-        return [(self.first_line - 1 + reader.line_num, row) for row in reader if row]
+        with _readable(self.path):
+            return [(self.first_line - 1 + reader.line_num, row) for row in reader if row]
 
     def _unreadable(self, reason: str) -> str:
         width = len(self.names)
@@ -169,7 +171,22 @@ def open_text(path: Path) -> Text:
     text : Text
         What is needed to read it.
     """
-    content, encoding = _decoded(path)
+    with _readable(path):
+        return _opened(path, *_decoded(path))
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Say what the reader of cells cannot: mostly a quote that has no end."""
+    try:
+        yield
+    except csv.Error as error:
+        raise ValueError(
+            f"{path} cannot be read as a table, {error}: is there a quote without an end?"
+        ) from error
+
+
+def _opened(path: Path, content: str, encoding: str) -> Text:
     remarks = []
     if encoding not in ("utf-8", "utf-8-sig", "utf-16"):
         remarks.append(f"The file is not in UTF-8 and was read as {encoding}.")
