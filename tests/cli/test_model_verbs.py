@@ -77,7 +77,7 @@ def test_files_tell_what_they_hold(run):
     ("arguments", "words"),
     [
         (["fit", "none.csv", "-o", "m.rpca"], "There is no file none.csv."),
-        (["fit", "full.csv", "-o", "full.csv"], "full.csv is there already"),
+        (["fit", "full.csv", "-o", "full.csv"], "full.csv holds the data, which are kept"),
         (["fit", "full.csv", "-o", "model"], "-o model should be a file, such as model.rpca."),
         (["fit", "full.csv", "-o", "m.rpca", "--method", "PCAN"], "Did you mean PCAAN?"),
         (["fit", "full.csv", "-o", "m.rpca", "--set", "rank=3"], "PCAAN has no parameter 'rank'"),

@@ -98,3 +98,8 @@ def test_units_are_removed_and_restored_in_the_precision_of_the_data():
     np.testing.assert_allclose(np.median(data, axis=0), 0, atol=1e-3)
     np.testing.assert_allclose(spreads(data), 1, rtol=1e-3)
     np.testing.assert_allclose(units.restore(data), X, rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("X", [[[1.0, 2.0]], [[1.0, np.nan], [np.nan, 2.0]]])
+def test_columns_of_one_entry_say_nothing_about_units(X):
+    assert unit_differences(np.array(X)) == Differences()

@@ -140,7 +140,7 @@ def one_sentence() -> Iterator[None]:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123  kept until the end
         raise SystemExit(0) from None
     except (ValueError, OSError, ImportError, LookupError, RuntimeError, MemoryError) as error:
-        print(" ".join(str(error).split()) or type(error).__name__, file=sys.stderr)
+        print(_sentence(error), file=sys.stderr)
         raise SystemExit(2) from None
     except Exception as error:
         if os.environ.get(DEBUG):
@@ -151,6 +151,13 @@ def one_sentence() -> Iterator[None]:
             file=sys.stderr,
         )
         raise SystemExit(2) from None
+
+
+def _sentence(error: Exception) -> str:
+    """The message of an error; of one of the system, without its number."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename} cannot be used: {error.strerror}."
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _for_typer(parameter: inspect.Parameter) -> inspect.Parameter:

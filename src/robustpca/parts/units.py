@@ -153,11 +153,13 @@ def unit_differences(X: Array) -> Differences:
     """
     X = taken(X, slice(None, None, max(1, -(-len(X) // SAMPLED_ROWS)))).astype(np.float64)
     X = X[:, np.count_nonzero(~np.isnan(X), axis=0) > 1]
+    if X.shape[1] < 2 or len(X) < FEW_ROWS:
+        return Differences()
     low, median, high = column_percentiles(X, [10, 50, 90])
     sizes = PER_RANGE * (high - low)
     genuine = sizes > ROUNDING * max(np.abs(high).max(), np.abs(low).max())
     median, sizes = median[genuine], sizes[genuine]
-    if len(sizes) < 2 or len(X) < FEW_ROWS:
+    if len(sizes) < 2:
         return Differences()
     typical = float(np.median(sizes))
     far = float(np.median(np.abs(median))) > FAR * typical

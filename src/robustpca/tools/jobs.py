@@ -23,7 +23,7 @@ from robustpca.engine.rows import ArrayRows
 from robustpca.models import RPCA, all_methods
 from robustpca.models.advice import FAR_SCORE
 from robustpca.models.estimator import refuse_containers
-from robustpca.models.precision import checked_size
+from robustpca.models.precision import SIZES, checked_size
 from robustpca.parts.ranks import rank_of
 from robustpca.parts.units import Units, column_units, spreads
 from robustpca.tools.files import Table, of_frame, read
@@ -566,8 +566,21 @@ def as_table(data: Any) -> Table:
             f"Row {data.labels[i]} of {data.path.name} has an infinite number in the column "
             f"{data.names[j]!r}: leave the cell empty."
         )
-    checked_size(data.X, "float64")
+    _refuse_sizes(data)
     return data
+
+
+def _refuse_sizes(table: Table) -> None:
+    """ValueError if numbers have no square; of large ones the cell is told, which may be wrong."""
+    sizes = np.abs(np.nan_to_num(table.X))
+    i, j = np.unravel_index(sizes.argmax(), sizes.shape)
+    if sizes[i, j] >= SIZES["float64"][1]:
+        raise ValueError(
+            f"Row {table.labels[i]} of {table.path.name} has {table.X[i, j]:.0e} in the column "
+            f"{table.names[j]!r}, too large to be squared: correct the cell or leave it empty, or "
+            "give the column another unit."
+        )
+    checked_size(table.X, "float64")
 
 
 def _from_memory(data: Any) -> Table:

@@ -1,7 +1,9 @@
 """What a job writes: all of it or nothing, never over other files, with a record of the run."""
 
+import errno
 import hashlib
 import json
+import os
 import platform
 import time
 from collections.abc import Mapping
@@ -19,6 +21,10 @@ __all__ = ["Outputs", "sha256_of"]
 
 RECORD = "run.json"
 OTHERWISE = "choose another place, or replace it with --force."
+# What the system says if there is no room.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# What NumPy says then, without a number.
+SHORT = " written"
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 
@@ -60,6 +66,7 @@ class Outputs:
         self._drafts: dict[Path, Path] = {}
         self._made: list[Path] = []
         self._run: dict[str, Any] | None = None
+        self._data: Path | None = None
         self._started = time.perf_counter()
 
     def claim(self, name: str | None = None) -> Path:
@@ -82,12 +89,19 @@ class Outputs:
             return self._drafts[path]
         if _is_folder(path):
             raise IsADirectoryError(f"{path} is a folder, and a file is to be written there.")
+        if path.exists() and self._is_data(path):
+            raise FileExistsError(f"{path} holds the data, which are kept: choose another place.")
         if path.exists() and not self.force:
             raise FileExistsError(f"{path} is there already: {OTHERWISE}")
         self._runs_without([])  # what cannot be added to is refused now
         for folder in [*reversed(path.parent.parents), path.parent]:
+            if folder.exists() and not folder.is_dir():
+                raise self._unwritable(f"{folder} is no folder")
             if not folder.exists():
-                folder.mkdir()
+                try:
+                    folder.mkdir()
+                except OSError as error:
+                    raise self._unwritable(str(error.strerror)) from error
                 self._made.append(folder)
         self._drafts[path] = draft_of(path)
         return self._drafts[path]
@@ -133,6 +147,7 @@ class Outputs:
             "versions": versions(),
         }
         if table is not None:
+            self._data = table.path
             self._run["data"] = {
                 "path": str(table.path.absolute()),
                 "sha256": sha256_of(table.path),
@@ -149,15 +164,42 @@ class Outputs:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        failure = error
         try:
             if kind is None:
                 self._publish()
+        except OSError as raised:
+            failure = raised
         finally:
             for draft in self._drafts.values():
                 discard(draft)
             for folder in reversed(self._made):
                 if not any(folder.iterdir()):
                     folder.rmdir()
+        if isinstance(failure, OSError):
+            told = self._in_words(failure)
+            if told is not failure:
+                raise told from failure
+            if kind is None:
+                raise failure
+
+    def _is_data(self, path: Path) -> bool:
+        """Whether a file is what was read, or a part of it."""
+        if self._data is None:
+            return False
+        return path.samefile(self._data) or self._data.resolve() in path.resolve().parents
+
+    def _in_words(self, error: OSError) -> OSError:
+        """The error that the system refused what we wrote, or another one as it is."""
+        drafts = [draft.name for draft in self._drafts.values()]
+        number = errno.ENOSPC if str(error).endswith(SHORT) else error.errno
+        if number not in FULL and not any(name in str(error.filename) for name in drafts):
+            return error
+        return self._unwritable(os.strerror(number or errno.EIO))
+
+    def _unwritable(self, reason: str) -> OSError:
+        place = self.folder if self.file is None else self.file
+        return OSError(f"{place} cannot be written: {reason}. Choose another place.")
 
     def _publish(self) -> None:
         ready = {path: draft for path, draft in self._drafts.items() if draft.exists()}

@@ -190,7 +190,9 @@ def _key(path: Path, shapes: Mapping[str, tuple[int, ...]], key: str | None) -> 
     matrices = [
         name for name, shape in shapes.items() if len(shape) in (2, 3, 4) and min(shape) > 1
     ]
+    if not shapes:
+        raise ValueError(f"{path} holds no array: it should hold a matrix.")
     if len(matrices) != 1:
         need = f"choose one, as --key {matrices[0]}" if matrices else "none has rows and columns"
-        raise ValueError(f"{path} has the arrays {there or 'of nobody'}: {need}.")
+        raise ValueError(f"{path} has the arrays {there}: {need}.")
     return matrices[0]

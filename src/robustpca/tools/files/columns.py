@@ -243,6 +243,8 @@ def _names_rows(name: str, column: Any, values: Array, why: str | None, names_th
     if why == "empty" or why == "date":
         return False
     cells = column.dropna()
+    if why is not None:
+        cells = cells.astype(str)  # lists and the like cannot be compared as they are
     distinct = len(cells) >= NAMED * len(column) and len(cells) == cells.nunique()
     if why is not None:
         return distinct

@@ -1,5 +1,6 @@
 """Files of arrays that memory need not hold: they are read and written in blocks of rows."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,12 +18,14 @@ from robustpca.tools.files.arrays import column_names, find_h5, find_zarr
 from robustpca.tools.files.reading import placed
 from robustpca.tools.files.table import Table, counted, extra, kind_of
 
-__all__ = ["LARGE", "LargeTable", "open_large", "row_writer", "write_zarr"]
+__all__ = ["LARGE", "LargeTable", "open_large", "row_writer", "write_h5", "write_zarr"]
 
 # Arrays of more bytes are not read at once.
 LARGE = 1 << 26
 # Rows by which units and missing cells of a large file are judged, and in how many places they are.
 SAMPLED_ROWS, SAMPLED_PLACES = 1024, 64
+# What an HDF5 file of one array holds beside it, and more.
+H5_BYTES = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -163,6 +166,7 @@ def _h5_writer(
     path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Iterator[Callable[[Array], None]]:
     h5py = extra("h5py", "Writing HDF5 files", "hdf5")
+    _reserve(path, dtype.itemsize * int(np.prod(shape)) + H5_BYTES)
     with h5py.File(path, "w") as file:
         yield _filler(file.create_dataset("X", shape=shape, dtype=dtype))
 
@@ -176,6 +180,13 @@ def _zarr_writer(
     rows = min(max(shape[0], 1), max(1, BLOCK_BYTES // max(row_bytes, 1)))
     chunks = (rows, *shape[1:])
     yield _filler(zarr.create_array(str(path), shape=shape, chunks=chunks, dtype=dtype))
+
+
+def _reserve(path: Path, n_bytes: int) -> None:
+    """OSError if the disk has no room for a file; HDF5 would end the process when it finds out."""
+    if hasattr(os, "posix_fallocate"):
+        with path.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, n_bytes)
 
 
 def _filler(array: Any) -> Callable[[Array], None]:
@@ -193,6 +204,12 @@ def _filler(array: Any) -> Callable[[Array], None]:
 def write_zarr(path: Path, X: Array) -> None:
     """Write an array to a folder of zarr."""
     with _zarr_writer(path, X.shape, X.dtype) as write:
+        write(X)
+
+
+def write_h5(path: Path, X: Array) -> None:
+    """Write an array to an HDF5 file."""
+    with _h5_writer(path, X.shape, X.dtype) as write:
         write(X)
 
 

@@ -228,7 +228,9 @@ def _of_frame(
     frame, text = source.frame, source.text
     layout = Layout() if text is None else text.layout
     if not len(frame):
-        raise ValueError(f"{path} has names of columns and no rows.")
+        long = text is not None and any("\n" in name for name in text.names)
+        hint = ": is there a quote without an end?" if long else "."
+        raise ValueError(f"{path} has names of columns and no rows{hint}")
     padded = set() if text is None else text.padded(frame)
     choice = choose(frame, columns, index, layout.decimal, drop, missing, padded)
     if not choice.numbers:

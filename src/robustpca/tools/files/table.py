@@ -165,7 +165,9 @@ def reading(path: Path) -> Iterator[None]:
 def reason_of(error: Exception) -> str:
     """The message of an error, to be put into a sentence."""
     reason = " ".join(str(getattr(error, "strerror", None) or error).split())
-    reason = reason.strip("\"'").rstrip(".") or type(error).__name__
+    if reason[:1] == reason[-1:] and reason[:1] in "\"'":
+        reason = reason[1:-1]  # a KeyError has its message in quotes
+    reason = reason.rstrip(".") or type(error).__name__
     if "pickle" in reason:
         return "it is cut off, or holds Python objects, which are not loaded"
     return reason
@@ -173,6 +175,8 @@ def reason_of(error: Exception) -> str:
 
 def _percent(share: float) -> str:
     """A positive share of the cells, never rounded to nothing or to all."""
+    if share == 1:
+        return "all cells are"
     percent = 100 * share
     shown = "less than 0.1" if percent < 0.1 else f"{min(percent, 99.9):.1f}"
     return f"{shown} % of the cells are"

@@ -188,7 +188,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 def _opened(path: Path, content: str, encoding: str) -> Text:
     remarks = []
-    if encoding not in ("utf-8", "utf-8-sig", "utf-16"):
+    if encoding not in ("utf-8", "utf-8-sig", "utf-16", "utf-32"):
         remarks.append(f"The file is not in UTF-8 and was read as {encoding}.")
     lines = content.splitlines(keepends=True)
     start = [(i, line) for i, line in enumerate(lines[: 2 * GUESSED_LINES]) if line.strip()]
@@ -239,13 +239,15 @@ def _decoded(path: Path) -> tuple[str, str]:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path} is damaged: it cannot be decompressed.") from error
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+    if raw[:4] in (b"\xff\xfe\0\0", b"\0\0\xfe\xff"):
+        encodings = ["utf-32"]
+    elif raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
         encodings = ["utf-16"]
     elif raw[:3] == b"\xef\xbb\xbf":
         encodings = ["utf-8-sig"]
     else:
         encodings = ["utf-8", "cp1252", "latin-1"]
-    if encodings[0] != "utf-16" and b"\0" in raw[:4096]:
+    if encodings[0] not in ("utf-16", "utf-32") and b"\0" in raw[:4096]:
         raise ValueError(f"{path} is no text, although its name says so.")
     for encoding in encodings:
         try:

@@ -1,5 +1,6 @@
 """Write tables in the format in which they were read."""
 
+import io
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 from robustpca.engine.linalg import Array
 from robustpca.tools.files.columns import text_of
 from robustpca.tools.files.images import write_stack
-from robustpca.tools.files.large import write_zarr
+from robustpca.tools.files.large import write_h5, write_zarr
 from robustpca.tools.files.numbers import Marks, marks_of
 from robustpca.tools.files.table import Layout, Table, extra, kind_of
 
@@ -195,7 +196,10 @@ def _text(value: float, whole: bool) -> str:
 
 def _write_excel(table: Table, frame: Any, path: Path) -> None:
     extra("openpyxl", "Writing workbooks")
-    _frame(table, frame).to_excel(path, index=False, engine="openpyxl")
+    # In memory first: on a full disk the archive would complain once more when it is closed.
+    book = io.BytesIO()
+    _frame(table, frame).to_excel(book, index=False, engine="openpyxl")
+    path.write_bytes(book.getvalue())
 
 
 def _write_parquet(table: Table, frame: Any, path: Path) -> None:
@@ -225,9 +229,7 @@ def _write_tiff(table: Table, frame: Any, path: Path) -> None:
 
 
 def _write_h5(table: Table, frame: Any, path: Path) -> None:
-    h5py = extra("h5py", "Writing HDF5 files", "hdf5")
-    with h5py.File(path, "w") as file:
-        file["X"] = _array(table, frame)
+    write_h5(path, _array(table, frame))
 
 
 def _write_zarr(table: Table, frame: Any, path: Path) -> None:
