@@ -234,8 +234,10 @@ def test_extreme_units_change_nothing(name, factor, X):
 @pytest.mark.parametrize("factor", [1.0, 1e-90, 1e30])
 @every_method(*NOT_SHIFTED)
 def test_an_extreme_offset_costs_half_of_the_digits(name, factor, X):
-    model = make(name).fit(factor * (X + 1e8))
-    assert subspace_distance(model.components_, fitted(name).components_) < 1e-6
+    # Rounding may decide whether PCAAN takes another pass, which changes more: it takes them all.
+    exact = {"tol": 0.0} if name == "PCAAN" else {}
+    model, still = make(name, **exact).fit(factor * (X + 1e8)), make(name, **exact).fit(X)
+    assert subspace_distance(model.components_, still.components_) < 1e-6
 
 
 @pytest.mark.parametrize(

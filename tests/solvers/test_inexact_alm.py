@@ -133,5 +133,7 @@ def test_the_number_of_threads_changes_nothing(rng):
     X, found = decaying(rng, (150, 80)), []
     for n_threads in (1, 2):
         with threadpool_limits(n_threads, user_api="blas"):
-            found.append(pursue(X, schedule=Growing).low_rank.dense())
-    np.testing.assert_array_equal(*found)
+            found.append(pursue(X, schedule=Growing).low_rank)
+    # Their product would be left to the threads of BLAS, whose number may change last digits.
+    for name in ("left", "right", "values"):
+        np.testing.assert_array_equal(*(getattr(one, name) for one in found))
