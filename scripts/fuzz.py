@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -29,34 +30,40 @@ FILES, QUESTIONS = 5, 20
 
 
 def fuzz(n_cases: int, minutes: float, seed: int) -> int:
-    """Run cases until their number or the time is reached; return how many failed."""
+    """Run cases until their number or the time is reached, or Ctrl-C; return how many failed."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     healthy = write_all(Path(tempfile.mkdtemp()))
     n_run: Counter[str] = Counter()
     n_failed: Counter[str] = Counter()
     end = time.monotonic() + 60 * minutes
-    for number in range(seed, seed + n_cases):
-        if time.monotonic() > end:
-            break
-        if number % FILES == 0:
-            path = damaged(healthy, number, FOLDER)
-            name, words, snippet = path.suffix or "folder", file_fault(path), f"opened({path!r})"
-            if not words:
-                (shutil.rmtree if path.is_dir() else Path.unlink)(path)
-        elif number % QUESTIONS == 1:
-            asked = question(number)
-            name, words, snippet = asked.job, question_fault(asked), str(asked)
-        else:
-            case = draw(number)
-            name, words, snippet = case.name, fault(case), str(case)
-        n_run[name] += 1
-        if words:
-            n_failed[name] += 1
-            print(f"# Case {number}, {name}: {words}\n{snippet}\n", flush=True)
+    with suppress(KeyboardInterrupt):
+        for number in range(seed, seed + n_cases):
+            if time.monotonic() > end:
+                break
+            name, words, snippet = run(number, healthy)
+            n_run[name] += 1
+            if words:
+                n_failed[name] += 1
+                print(f"# Case {number}, {name}: {words}\n{snippet}\n", flush=True)
     for name in sorted(n_run):
         print(f"{name:20} {n_run[name]:6} cases {n_failed[name]:6} failed")
     print(f"{'all':20} {n_run.total():6} cases {n_failed.total():6} failed")
     return n_failed.total()
+
+
+def run(number: int, healthy: list[Path]) -> tuple[str, str, str]:
+    """What a case is about, what is wrong with its answer, and code that repeats it."""
+    if number % FILES == 0:
+        path = damaged(healthy, number, FOLDER)
+        words = file_fault(path)
+        if not words:
+            (shutil.rmtree if path.is_dir() else Path.unlink)(path)
+        return path.suffix or "folder", words, f"opened({path!r})"
+    if number % QUESTIONS == 1:
+        asked = question(number)
+        return asked.job, question_fault(asked), str(asked)
+    case = draw(number)
+    return case.name, fault(case), str(case)
 
 
 def main() -> None:
