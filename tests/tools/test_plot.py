@@ -367,3 +367,18 @@ def test_image_rows_refuses_images_that_do_not_fit(rng):
         image_rows([images], (5, 5), ["one"])
     with pytest.raises(ValueError, match=r"'two' has shape \(2, 20\)"):
         image_rows([images, images[:2]], (4, 5), ["one", "two"])
+
+
+def test_names_with_dollars_are_no_formulas(rows, entries):
+    names = [rf"$\frac$ {i}" for i in range(120)]
+    shown = [
+        plot.OutlierMapDisplay.from_estimator(rows[2], rows[0], labels=names),
+        plot.ScoresDisplay.from_estimator(rows[2], rows[0], labels=names),
+        plot.LoadingsDisplay.from_estimator(rows[2], features=names[:8]),
+        plot.EntriesDisplay.from_estimator(
+            entries[2], entries[0], labels=names[:60], features=names[:12]
+        ),
+    ]
+    for display in shown:
+        display.figure_.canvas.draw()
+        assert any(r"$\frac$" in text.get_text() for text in display.figure_.findobj(Text))

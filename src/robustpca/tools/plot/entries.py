@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from robustpca.engine.linalg import Array
 from robustpca.tools.plot.spectra import restored
 from robustpca.tools.plot.style import (
+    AS_WRITTEN,
     SMALL,
     Display,
     axes,
@@ -158,8 +159,8 @@ class EntriesDisplay(Display):
         down, across = np.nonzero(np.isnan(self.sigmas))
         ax.scatter(across, down, s=2 * dot, c=[ink(ax, 0.35)], marker="_", linewidths=1.0)
         few = max((len(name) for name in self.columns), default=0) <= 3
-        ax.set_xticks(range(n_columns), self.columns, rotation=0 if few else 90)
-        ax.set_yticks(range(n_rows), self.rows)
+        ax.set_xticks(range(n_columns), self.columns, rotation=0 if few else 90, **AS_WRITTEN)
+        ax.set_yticks(range(n_rows), self.rows, **AS_WRITTEN)
         ax.tick_params(length=0, labelsize=SMALL)
         ax.spines[:].set_visible(False)
         ax.set_ylabel("row" + _others(self.n_left_out[0]))

@@ -9,7 +9,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from robustpca.engine.linalg import Array
 from robustpca.tools.plot.spectra import restored
-from robustpca.tools.plot.style import SMALL, Display, axes, dense, diverging, last_step, row_labels
+from robustpca.tools.plot.style import (
+    AS_WRITTEN,
+    SMALL,
+    Display,
+    axes,
+    dense,
+    diverging,
+    last_step,
+    row_labels,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -148,7 +157,7 @@ class ImagesDisplay(Display):
         ax.imshow(np.dstack([*np.nan_to_num(channels), opaque]), interpolation="nearest")
         _frame(ax, self.TITLES, self.image_shape)
         centres = np.arange(len(self.labels)) * (height + gap) + (height - 1) / 2
-        ax.set_yticks(centres, self.labels, fontsize=SMALL)
+        ax.set_yticks(centres, self.labels, fontsize=SMALL, **AS_WRITTEN)
         return self.drawn_on(ax)
 
 

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from robustpca.engine.linalg import Array
 from robustpca.tools.plot.style import (
+    AS_WRITTEN,
     BLUE,
     GREY,
     SMALL,
@@ -357,7 +358,7 @@ class LoadingsDisplay(Display):
         if self.shares is not None:
             shares = [f"\n{share:.0%}" for share in self.shares]
         ax.set_xticks(range(n_components), [f"{i + 1}{shares[i]}" for i in range(n_components)])
-        ax.set_yticks(range(n_features), self.features)
+        ax.set_yticks(range(n_features), self.features, **AS_WRITTEN)
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
         ax.xaxis.tick_top()

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 # After Okabe and Ito: told apart by colour-blind people, and readable on white and on black.
 BLUE, ORANGE, RED, GREEN, GREY = "#2f82c2", "#e69f00", "#d55e00", "#009e73", "#8a929c"
 SMALL = 8.5
+# Names of the user are no formulas, though they may have dollars.
+AS_WRITTEN: dict[str, Any] = {"parse_math": False}
 
 
 class Display:
@@ -145,6 +147,7 @@ def place_labels(ax: "Axes", points: Array, texts: Sequence[str], others: Array)
             va="center",
             arrowprops={"arrowstyle": "-", "color": ink(ax, 0.45), "lw": 0.6, "shrinkB": 3},
             zorder=5,
+            **AS_WRITTEN,
         )
         box = label.get_window_extent()
         size = np.array([box.width, box.height]) / 2
