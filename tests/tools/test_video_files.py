@@ -164,10 +164,23 @@ def test_without_pyav_stacks_are_read_and_written_and_films_are_explained(tmp_pa
         open_frames(tmp_path / "x.mp4")
 
 
+def test_an_array_and_an_archive_may_have_the_name_of_the_other(tmp_path):
+    frames = np.arange(60.0).reshape(5, 4, 3)
+    np.save(tmp_path / "one.npy", frames)
+    np.savez(tmp_path / "many.npz", X=frames)
+    (tmp_path / "one.npy").rename(tmp_path / "one.npz")
+    (tmp_path / "many.npz").rename(tmp_path / "many.npy")
+    for name in ("one.npz", "many.npy"):
+        np.testing.assert_array_equal(list(open_frames(tmp_path / name)), frames)
+
+
 def test_what_is_no_video_is_answered_with_a_sentence(tmp_path):
     (tmp_path / "empty.mp4").touch()
     (tmp_path / "folder").mkdir()
     np.save(tmp_path / "flat.npy", np.zeros((3, 4)))
+    (tmp_path / "text.npy").write_text("this is no array")
+    (tmp_path / "text.npz").write_text("this is no array")
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n")
     np.savez(tmp_path / "flat.npz", X=np.zeros((3, 4)))
     for name, words in {
         "nothing.mp4": "no file",
@@ -175,6 +188,9 @@ def test_what_is_no_video_is_answered_with_a_sentence(tmp_path):
         "folder": "no images",
         "flat.npy": r"frames have shape",
         "flat.npz": "holds no frames",
+        "text.npy": "is damaged: it is cut off, or holds Python objects",
+        "text.npz": "is damaged: it is cut off, or holds Python objects",
+        "table.csv": "is a table: `robustpca check .*table.csv` looks at it",
     }.items():
         with pytest.raises((ValueError, FileNotFoundError), match=words):
             open_frames(tmp_path / name)

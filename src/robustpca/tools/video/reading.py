@@ -21,6 +21,8 @@ RATE = Fraction(25)
 # If the length and the number of frames of a film give a rate that differs by such a share from
 # what the film says, the rate is that of a part of it.
 UNEVEN = 0.1
+# Files of the other verbs.
+TABLES = (".csv", ".tsv", ".txt", ".dat", ".xlsx", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -119,19 +121,23 @@ def _open_path(text: str, key: str | None) -> Frames:
         return _open_folder(path)
     if path.stat().st_size == 0 and path.is_file():
         raise ValueError(f"{path} is empty: it should hold a video.")
-    if kind == ".npy":
-        return _of_array(np.load(path, mmap_mode="r"), path.name, path)
-    if kind == ".npz":
-        return _of_array(_from_archive(path, key), path.name, path)
+    if kind in (".npy", ".npz"):
+        with reading(path):
+            found = np.load(path, mmap_mode="r")
+        # What the file holds counts, and not its name.
+        frames = found if isinstance(found, np.ndarray) else _from_archive(found, path, key)
+        return _of_array(frames, path.name, path)
     if kind in (".tif", ".tiff", ".gif", ".webp"):
         return _open_stack(path)
     if kind in IMAGES:
         raise ValueError(f"{path} is one image: give the folder of all of them.")
+    if kind in TABLES:
+        raise ValueError(f"{path} is a table: `robustpca check {path}` looks at it.")
     return _open_film(str(path), path)
 
 
-def _from_archive(path: Path, key: str | None) -> Array:
-    with np.load(path, allow_pickle=False) as arrays:
+def _from_archive(found: Any, path: Path, key: str | None) -> Array:
+    with found as arrays:
         names = [name for name in arrays.files if arrays[name].ndim in (3, 4)]
         if key is not None and key not in arrays.files:
             raise ValueError(f"{path} has no array {key!r}: it has {', '.join(arrays.files)}.")
