@@ -125,8 +125,8 @@ NOTES = [
     "1e-3, which does not move the error by more than the starts of k-means do.",
 ]
 COARSE = (
-    "From eight pairs of weights of the graphs and two of the sparse part, where the paper has "
-    "finer grids. Graphs are those of the corrupted images, as its Section III has it; with graphs "
+    "From at most eight pairs of weights of the graphs and two of the sparse part, where the paper "
+    "has finer grids. Graphs are of the corrupted images, as its Section III has it; with graphs "
     "of the clean ones FRPCAG has errors of 0.19 to 0.21 whatever the corruption."
 )
 PROJECTED = " The paper's noisy graphs come from an approximate search, not from a projection."
