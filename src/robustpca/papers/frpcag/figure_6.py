@@ -1,6 +1,7 @@
 """Clustering error of twelve methods on images with occluded and missing pixels."""
 
 from functools import partial
+from typing import Any
 
 from sklearn.decomposition import NMF, PCA
 from sklearn.pipeline import Pipeline
@@ -79,7 +80,7 @@ CONTROLS = {
     ),
 }
 # The same pairs for all three versions: fewer for one of them would be another comparison.
-WEIGHTS = {
+WEIGHTS: dict[str, Any] = {
     "fit__estimator__sample_smoothness": by_level(
         quick=[1.0, 5.0], default=[1.0, 3.0, 10.0, 30.0], full=GAMMAS
     ),
