@@ -197,6 +197,15 @@ def test_of_several_fits_the_shortest_counts(monkeypatch):
     assert result["seconds"] == 2.0
 
 
+def test_a_long_fit_is_not_repeated(monkeypatch):
+    clock = SimpleNamespace(perf_counter=lambda: Timed.now, process_time=lambda: Timed.now)
+    monkeypatch.setattr(trial, "time", clock)
+    monkeypatch.setattr(Timed, "left", [1.0, 20.0, 19.0])  # from the end
+    cell = small_table({"timed": Timed()}, score=fit_seconds, repeats=3).cells()[0]
+    assert measure(cell, spoil(cell))["cpu_seconds"] == 19.0
+    assert Timed.left == [1.0]
+
+
 def nothing(model, X_clean, X_corrupt):
     return None
 

@@ -33,6 +33,19 @@ def test_the_figure_has_all_corruptions_and_data_sets_of_the_paper():
     assert len(TABLES["frpcag_figure_6_mfeat"].corruptions()) == 5
 
 
+@pytest.mark.parametrize("name", ["frpcag_figure_6", "frpcag_figure_6_mfeat"])
+def test_all_versions_of_the_method_choose_from_the_same_weights(name):
+    cells = [cell for cell in TABLES[name].cells() if cell.variant.role == "candidate"]
+    choices = {
+        method: {
+            tuple(sorted(cell.variant.tuned.items())) for cell in cells if cell.method == method
+        }
+        for method in ("FRPCAG(A)", "FRPCAG(B)", "FRPCAG(C)")
+    }
+    assert len(choices["FRPCAG(A)"]) == 8
+    assert choices["FRPCAG(A)"] == choices["FRPCAG(B)"] == choices["FRPCAG(C)"]
+
+
 @pytest.mark.parametrize("name", [name for name in TABLES if name != "frpcag_figure_6_mfeat"])
 def test_every_table_has_something_to_run_without_data(name):
     sources = TABLES[name].sources("quick").items()

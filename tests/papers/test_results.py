@@ -31,3 +31,14 @@ def test_kept_results_are_few_and_of_tables_that_there_are(results):
     assert sum(path.stat().st_size for path in files) < 3_000_000
     names = {path.name.removesuffix(results.SUFFIX) for path in files}
     assert names <= results.all_tables().keys()
+
+
+def test_times_of_a_data_set_are_those_of_one_machine(results):
+    timed = {name for name, table in results.all_tables().items() if table.repeats > 1}
+    machines = {}
+    for row in results.read_results(results.RESULTS / results.LEVEL):
+        if row["table"] in timed:
+            machines.setdefault((row["table"], row["dataset"]), set()).add(str(row["machine"]))
+    assert machines
+    mixed = [place for place, found in machines.items() if len(found) > 1]
+    assert not mixed, f"Seconds cannot be compared there: run {mixed} again, all methods."

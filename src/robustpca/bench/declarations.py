@@ -325,7 +325,8 @@ class Table:
         Seconds after which a cell is stopped and recorded as a failure.
     repeats : int, default=1
         How often each cell is fitted; the shortest time counts. A table of times needs 2, since
-        the first fit of a process also loads libraries and compiled code.
+        the first fit of a process also loads libraries and compiled code. A fit that takes 20 CPU
+        seconds or more is not repeated.
     claims : sequence of Claim, default=()
         What the paper concludes from the table.
     unclaimed : str, default=''

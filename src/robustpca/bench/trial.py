@@ -29,6 +29,9 @@ from robustpca.engine.linalg import Array
 
 __all__ = ["Spoiled", "Task", "measure", "serve", "spoil"]
 
+# CPU seconds of a fit that is not repeated: what the first one loads is a small part of it.
+LONG = 20.0
+
 
 @dataclass(frozen=True)
 class Task:
@@ -69,9 +72,9 @@ def measure(cell: Cell, spoiled: Spoiled) -> dict[str, Any]:
     """Fit the estimator of a cell to the corrupted data and score it.
 
     Time and memory are those of ``fit`` alone, with one BLAS thread; of several fits the time is
-    that of the shortest, the memory that of the last. Scores get the CPU seconds of the fit, which
-    other work on the machine hardly changes. ``memory_start`` and
-    ``memory_peak`` are bytes of resident memory of the whole process, just before and at most
+    that of the shortest, the memory that of the last. Fits that take long are not repeated. Scores
+    get the CPU seconds of the fit, which other work on the machine hardly changes. ``memory_start``
+    and ``memory_peak`` are bytes of resident memory of the whole process, just before and at most
     during the fit, so their difference is what the fit needed beyond data and libraries; Linux
     counts to within some hundred kB. Where the system cannot forget an earlier peak (Linux can),
     the peak is that of all cells of this process so far, and ``memory_exact`` is false.
@@ -86,6 +89,8 @@ def measure(cell: Cell, spoiled: Spoiled) -> dict[str, Any]:
             model.fit(spoiled.X_corrupt)
             times.append((time.process_time() - used, time.perf_counter() - started))
             memory = gauge.read()
+            if times[-1][0] >= LONG:
+                break
         cpu_seconds, seconds = min(times)
         ask = partial(_ask, cell, spoiled, model, cpu_seconds)
         scores = {name: _number(ask(score)) for name, score in cell.scores.items()}

@@ -43,8 +43,8 @@ table = Table(
         "EPCA goes from PCA-OM to PCA as sigma grows. With a tiny sigma it is within 0.1 % of "
         "PCA-OM, and not always below: with n samples its weights can change the loss by a "
         "factor of n / (n - 1) at most.",
-        "On COIL20 plain PCA is the best of the three, and EPCA is as good only with a large "
-        "sigma; on JAFFE the best sigma is about 256 (three seeds). The paper speaks of data on "
-        "which the best one is tiny.",
+        "On JAFFE the best sigma is 256, and on COIL20 4096, where EPCA is 0.1 % ahead of plain "
+        "PCA, and that 0.7 % ahead of PCA-OM (ten seeds). On YALE and ORL all from 2^-20 to 16 "
+        "have the same error to four digits. The paper speaks of data on which the best is tiny.",
     ],
 )

@@ -1,6 +1,7 @@
 """Clustering error of twelve methods on images with occluded and missing pixels."""
 
 from functools import partial
+from typing import Any
 
 from sklearn.decomposition import NMF, PCA
 from sklearn.pipeline import Pipeline
@@ -78,22 +79,17 @@ CONTROLS = {
         fit__estimator__sample_smoothness=FEW_GAMMAS,
     ),
 }
+# The same pairs for all three versions: fewer for one of them would be another comparison.
+WEIGHTS: dict[str, Any] = {
+    "fit__estimator__sample_smoothness": by_level(
+        quick=[1.0, 5.0], default=[1.0, 3.0, 10.0, 30.0], full=GAMMAS
+    ),
+    "fit__estimator__feature_smoothness": by_level(quick=[1.0], default=[1.0, 10.0], full=GAMMAS),
+}
+NOISY = {"FRPCAG(A)": (), "FRPCAG(B)": ["features"], "FRPCAG(C)": ["samples", "features"]}
 GRAPHS = {
-    "FRPCAG(A)": by_labels(
-        Pipeline([standard, ("fit", OnGraphs(frpcag))]),
-        fit__estimator__sample_smoothness=by_level(
-            quick=[1.0, 5.0], default=[1.0, 3.0, 10.0, 30.0], full=GAMMAS
-        ),
-        fit__estimator__feature_smoothness=by_level(quick=[1.0], default=[1.0, 10.0], full=GAMMAS),
-    ),
-    "FRPCAG(B)": by_labels(
-        Pipeline([standard, ("fit", OnGraphs(frpcag, noisy=["features"]))]),
-        fit__estimator__sample_smoothness=FEW_GAMMAS,
-    ),
-    "FRPCAG(C)": by_labels(
-        Pipeline([standard, ("fit", OnGraphs(frpcag, noisy=["samples", "features"]))]),
-        fit__estimator__sample_smoothness=FEW_GAMMAS,
-    ),
+    name: by_labels(Pipeline([standard, ("fit", OnGraphs(frpcag, noisy=noisy))]), **WEIGHTS)
+    for name, noisy in NOISY.items()
 }
 SCORES = {
     "smallest error of ten runs": Clustering(take=min, of=singular_vectors),
@@ -115,8 +111,11 @@ NOTES = [
     "FRPCAG(B) and (C): neighbours are looked for after a random projection to 32 dimensions, in "
     "place of an approximate search; (B) for the features, (C) for the samples as well.",
     "Two controls are not in the paper. FRPCAG with graphs of the clean data is no method for "
-    "users. With blocks of 15 % on ORL, one seed, the smallest error of FRPCAG(A) over eight pairs "
-    "of weights is 0.63; with the graphs of the clean data it is 0.20.",
+    "users. With blocks of 15, 25 and 40 % on ORL, ten seeds, the smallest error of FRPCAG(A) over "
+    "eight pairs of weights is 0.63, 0.70 and 0.73; with the graphs of the clean data it is 0.21 "
+    "in all three. Section III of the paper makes graphs 'even if the dataset is corrupted', and "
+    "only of the videos does it say that the mask of the errors is not known: if it was known in "
+    "this figure, graphs and errors were others.",
     "Whitened PCA is plain PCA with singular vectors that count alike, as those of FRPCAG do. On "
     "clean CMU PIE, one seed, it brings the error of PCA from "
     "0.74 to 0.20, which is that of FRPCAG; with missing pixels FRPCAG is ahead.",
@@ -126,10 +125,13 @@ NOTES = [
     "RPCA and RPCAG are run on all data sets, in the paper on ORL alone; with a tolerance of "
     "1e-3, which does not move the error by more than the starts of k-means do.",
 ]
-FEW_WEIGHTS = (
-    "From two weights of the graph of the samples and one of that of the features, where the paper "
-    "has a grid of both; its noisy graphs come from an approximate search, not from a projection."
+COARSE = (
+    "From at most eight pairs of weights of the graphs and two of the sparse part, where the paper "
+    "has finer grids. Graphs are of the corrupted images, as its Section III has it; with graphs "
+    "of the clean ones FRPCAG has errors of 0.19 to 0.21 whatever the corruption."
 )
+PROJECTED = " The paper's noisy graphs come from an approximate search, not from a projection."
+
 
 table = Table(
     name="frpcag_figure_6",
@@ -212,7 +214,7 @@ table = Table(
             method="FRPCAG(A)",
             against=["RPCA", "RPCAG"],
             where={"dataset": ["ORL"]},
-            caveat="From eight pairs of weights of the graphs, where the paper has a finer grid.",
+            caveat=COARSE,
         ),
         Claim(
             text="Even with a noisy graph of the features FRPCAG is better on ORL than RPCAG.",
@@ -220,7 +222,7 @@ table = Table(
             method="FRPCAG(B)",
             against=["RPCAG"],
             where={"dataset": ["ORL"]},
-            caveat=FEW_WEIGHTS,
+            caveat=COARSE + PROJECTED,
         ),
         Claim(
             text="Even with two noisy graphs FRPCAG is better on ORL than RPCA.",
@@ -228,7 +230,7 @@ table = Table(
             method="FRPCAG(C)",
             against=["RPCA"],
             where={"dataset": ["ORL"]},
-            caveat=FEW_WEIGHTS,
+            caveat=COARSE + PROJECTED,
         ),
     ],
 )
