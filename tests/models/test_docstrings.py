@@ -200,7 +200,10 @@ OWN_DESCRIPTIONS = {
     "loadings_": {"RSPCA": "are the components"},
     "loss_": {ENTRIES: "is that of entries"},
     "mean_": {ENTRIES: "belongs to the low-rank part"},
-    "n_components_": {"GNMF": "is no dimension of a subspace"},
+    "n_components_": {
+        "GNMF": "is no dimension of a subspace",
+        "LaplacianEigenmaps": "is no dimension of a subspace",
+    },
     "n_iter_": {
         "AngularEmbedding": "has no passes",
         DIRECTIONS: "is a sum over components",

@@ -176,3 +176,34 @@ def test_single_precision_and_order_of_the_samples_change_nothing(model, X, rng)
     assert_allclose(single, double, atol=1e-3 * np.abs(double).max())
     order = rng.permutation(len(X))
     assert_allclose(model.fit(X[order]).embedding_, double[order], atol=1e-8)
+
+
+@pytest.mark.parametrize("n_clusters", [2, 3, 5, 8])
+@pytest.mark.parametrize("seed", range(5))
+def test_auto_takes_a_coordinate_fewer_than_there_are_clusters(n_clusters, seed):
+    centers = 6 * np.random.default_rng(seed).permutation(np.eye(8))[:n_clusters]
+    X, y = make_blobs(40 * n_clusters, centers=centers, random_state=seed)
+    # More neighbours than a cluster has: all are joined.
+    model = LaplacianEigenmaps("auto", n_neighbors=45).fit(X)
+    assert model.n_connected_components_ == 1
+    assert model.n_components_ == model.embedding_.shape[1] == n_clusters - 1
+    found = KMeans(n_clusters, n_init=10, random_state=0).fit_predict(model.embedding_)
+    assert adjusted_rand_score(found, y) > 0.99
+
+
+def test_auto_gives_a_curve_one_coordinate_and_parts_those_that_tell_them_apart():
+    angle = np.linspace(0, 3, 200)
+    curve = np.column_stack([np.cos(angle), np.sin(angle)])
+    model = LaplacianEigenmaps("auto").fit(curve)
+    expected = LaplacianEigenmaps(1).fit(curve)
+    assert model.n_components == "auto"
+    assert_allclose(model.embedding_, expected.embedding_, atol=1e-8)
+    assert model.transform(curve[:5]).shape == (5, 1)
+    with pytest.warns(UserWarning, match="3 connected parts, and the first 2 coordinates"):
+        model = LaplacianEigenmaps("auto").fit(np.vstack([curve, curve + 10, curve + 20]))
+    assert model.n_components_ == 2
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_auto_does_with_very_few_samples(n):
+    assert LaplacianEigenmaps("auto").fit(np.eye(n)).n_components_ in (1, 2)

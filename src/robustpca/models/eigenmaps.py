@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from robustpca.engine.linalg import Array, flip_signs, in_safe_units
 from robustpca.models.base import Fit, store
 from robustpca.models.estimator import Estimator, all_or_nothing, rowwise
-from robustpca.models.params import Interval
+from robustpca.models.params import Interval, StrOptions
 from robustpca.parts.graphs import adjacency_of, laplacian
 from robustpca.solvers.eigenvectors import Cuts, joined_vertices, normalized_cuts
 from robustpca.solvers.new_rows import TrainingGraph
@@ -24,6 +24,8 @@ __all__ = ["LaplacianEigenmaps", "NCut"]
 
 # Nearer to one, an eigenvalue tells nothing of a vertex by its neighbours.
 NOTHING = 1e-6
+# The largest number of coordinates that is looked for, and an eigenvalue that is rounding error.
+MOST_COORDINATES, ZERO = 20, 1e-9
 
 
 class GraphSpectrum(Estimator):
@@ -63,10 +65,11 @@ class GraphSpectrum(Estimator):
     def _fit(self, X: Array) -> Fit:
         raise NotImplementedError
 
-    def _cuts(self, X: Array, count: int) -> tuple[Any, Cuts]:
-        """The graph of the rows and its first ``count`` cuts."""
+    def _cuts(self, X: Array, count: int, least: int) -> tuple[Any, Cuts]:
+        """The graph of the rows and its first ``count`` cuts, or as many, but ``least``, it has."""
         graph = adjacency_of(self.graph, X, self.n_neighbors)
         n_joined = int(np.count_nonzero(joined_vertices(graph)))
+        count = max(min(count, n_joined), least)
         if count > n_joined:
             raise ValueError(
                 f"{type(self).__name__} needs edges at {count} or more of the samples here, but "
@@ -92,8 +95,9 @@ class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Grap
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of coordinates.
+    n_components : int or 'auto', default=2
+        Number of coordinates; 'auto' for those before the largest ratio of two eigenvalues that
+        follow each other, of the first 21: one fewer than there are clusters, if these are apart.
     graph : sparse array of shape (n_samples, n_samples), default=None
         Adjacency of the samples, or what scikit-learn's `KNeighborsTransformer` gives; None to
         connect nearest neighbours.
@@ -104,6 +108,8 @@ class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Grap
     ----------
     embedding_ : ndarray of shape (n_samples, n_components)
         Coordinates of the training rows.
+    n_components_ : int
+        Number of coordinates.
     eigenvalues_ : ndarray of shape (n_components,)
         The :math:`\lambda` of each coordinate, in [0, 2] and ascending.
     graph_ : csr_array of shape (n_samples, n_samples)
@@ -133,25 +139,36 @@ class LaplacianEigenmaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Grap
     _of_training = ("graph_",)
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **GraphSpectrum._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
 
-    def __init__(self, n_components: int = 2, *, graph: Any = None, n_neighbors: int = 10) -> None:
+    n_components_: int
+
+    def __init__(
+        self, n_components: int | str = 2, *, graph: Any = None, n_neighbors: int = 10
+    ) -> None:
         self.n_components = n_components
         self.graph = graph
         self.n_neighbors = n_neighbors
 
     def _fit(self, X: Array) -> Fit:
-        graph, cuts = self._cuts(X, self.n_components + 1)
+        if self.n_components == "auto":
+            graph, cuts = self._cuts(X, MOST_COORDINATES + 2, least=2)
+            n_components = before_the_gap(cuts.values[1:])
+        else:
+            n_components = int(self.n_components)
+            graph, cuts = self._cuts(X, n_components + 1, least=n_components + 1)
+        wanted = slice(1, n_components + 1)
         parted = UserWarning(
             f"The graph falls into {cuts.n_parts} connected parts, and the first "
-            f"{min(cuts.n_parts - 1, self.n_components)} coordinates do nothing but tell them "
+            f"{min(cuts.n_parts - 1, n_components)} coordinates do nothing but tell them "
             "apart. Raise n_neighbors, or embed each part for itself."
         )
         matrix = laplacian(graph, normalized=False)
         attributes = {
-            "embedding_": np.ascontiguousarray(flip_signs(cuts.vectors[:, 1:].T).T, X.dtype),
-            "eigenvalues_": cuts.values[1:].astype(X.dtype),
+            "embedding_": np.ascontiguousarray(flip_signs(cuts.vectors[:, wanted].T).T, X.dtype),
+            "n_components_": n_components,
+            "eigenvalues_": cuts.values[wanted].astype(X.dtype),
             "graph_": graph,
             "n_connected_components_": cuts.n_parts,
             # A copy, for the user may go on working with the array.
@@ -274,7 +291,7 @@ class NCut(ClusterMixin, GraphSpectrum):
         self.random_state = random_state
 
     def _fit(self, X: Array) -> Fit:
-        graph, cuts = self._cuts(X, self.n_clusters)
+        graph, cuts = self._cuts(X, self.n_clusters, least=self.n_clusters)
         merged = UserWarning(
             f"The graph falls into {cuts.n_parts} connected parts, more than "
             f"n_clusters={self.n_clusters}: the smallest of them end up in one cluster. Raise "
@@ -295,3 +312,9 @@ class NCut(ClusterMixin, GraphSpectrum):
             "n_connected_components_": cuts.n_parts,
         }
         return Fit(attributes, warnings=(merged,) if cuts.n_parts > self.n_clusters else ())
+
+
+def before_the_gap(values: Array) -> int:
+    """How many ascending eigenvalues come before the largest ratio of one to the last."""
+    values = np.maximum(values, ZERO)
+    return int(np.argmax(values[1:] / values[:-1])) + 1 if len(values) > 1 else 1
