@@ -76,6 +76,21 @@ def test_a_table_of_any_units_is_cleaned(seed, offset, decades):
     assert model.entry_flags_[~errors].mean() < 0.005
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("offset", [1.0, 5.0])
+def test_a_column_that_is_far_from_zero_alone_is_no_column_of_wrong_entries(seed, offset):
+    X, truth, deviations, _ = table(seed, 0.0, 0.0)
+    usual = np.sqrt(np.mean((RPCA(center="median", scale=None).fit(X).low_rank_ - truth) ** 2))
+    moved = offset * deviations * (np.arange(20) == seed)
+    model = RPCA().fit(X + moved)
+    assert model.rank_ == 3
+    error = np.sqrt(np.mean((model.low_rank_ - truth - moved) ** 2))
+    assert error == pytest.approx(usual, rel=0.01)
+    # As they are, the data have no good answer.
+    raw = RPCA(center=None, scale=None).fit(X + moved).low_rank_ - truth - moved
+    assert np.sqrt(np.mean(raw**2)) > 2 * usual
+
+
 def test_new_rows_of_a_table_come_back_in_its_units():
     X, truth, deviations, errors = table(0, n=600)
     model = RPCA().fit(X[:400])

@@ -245,8 +245,10 @@ def test_exact_data_with_a_constant_column_keep_their_low_rank_part():
     # The noise falls from pass to pass until no entry fits any more.
     X = np.outer(np.arange(25.0) % 7 - 3, [5, 3, 1, -1, -2])
     X[0], X[:, 0] = 0.0, 5.0
-    low_rank = RPCA(4).fit(X).low_rank_
+    low_rank = RPCA(4, center=None).fit(X).low_rank_
     np.testing.assert_allclose(low_rank[:, 1:], X[:, 1:], atol=1e-6)
+    # Centred, as by default, the constant column is right as well.
+    np.testing.assert_allclose(RPCA(4, tol=1e-8).fit(X).low_rank_, X, atol=1e-6)
 
 
 def test_a_row_is_fitted_alike_by_the_equations_of_its_entries_and_of_its_directions():

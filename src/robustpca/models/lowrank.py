@@ -122,8 +122,8 @@ class RPCA(LowRankModel):
     center : {'auto', 'median'} or None, default='auto'
         'median' subtracts the median of each column first. Without it a constant shift of the
         data is part of the low-rank part, as one more direction. 'auto' does it for tables whose
-        columns have different units (see `robustpca.parts.unit_differences`), and for data far
-        from zero.
+        columns have different units (see `robustpca.parts.unit_differences`), for data far from
+        zero, and where few columns are: their offsets might as well be wrong entries.
     scale : {'auto', 'mad'} or None, default='auto'
         'mad' divides each column by its median absolute deviation first; both parts come back in
         the units of the data. 'auto' does it for tables whose columns have different units,
@@ -397,8 +397,8 @@ class RPCAG(LowRankModel):
     center : {'auto', 'median'} or None, default='auto'
         'median' subtracts the median of each column first. Without it a constant shift of the
         data is part of the low-rank part, as one more direction. 'auto' does it for tables whose
-        columns have different units (see `robustpca.parts.unit_differences`), and for data far
-        from zero.
+        columns have different units (see `robustpca.parts.unit_differences`), for data far from
+        zero, and where few columns are: their offsets might as well be wrong entries.
     scale : {'auto', 'mad'} or None, default='auto'
         'mad' divides each column by its median absolute deviation first; both parts come back in
         the units of the data. 'auto' does it for tables whose columns have different units,

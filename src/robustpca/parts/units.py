@@ -26,6 +26,14 @@ MEDIAN_RATIO = 3.0
 MANY_COLUMNS, NEIGHBOUR_CORRELATION = 50, 0.5
 # Data that are this many spreads away from zero are centred in any case: digits would be lost.
 FAR = 1e3
+# So are data whose offsets are in few columns: a column of offsets is as sparse as it is of low
+# rank, and the two parts cannot be told apart. An offset is a median that is farther from zero, by
+# so many of its standard errors, than the farthest of as many medians is by chance; columns are few
+# if the sum of the offsets is less than this many times the root of the sum of their squares, as
+# that of ten equal ones is.
+STANDARD_ERRORS, FEW_COLUMNS = 1.5, 3.2
+# Standard error of a median, in standard deviations over the root of the number of rows.
+MEDIAN_ERROR = float(np.sqrt(np.pi / 2))
 # Data of other sizes are brought to size one, so that squares neither overflow nor vanish.
 USUAL_SIZES = 1e-8, 1e8
 # Spreads below this share of the largest entry are rounding error: such a column is constant.
@@ -46,11 +54,14 @@ class Differences:
         Whether the spreads differ much.
     far : bool
         Whether all columns are so far from zero that digits would be lost.
+    lone : bool
+        Whether few columns have offsets.
     """
 
     medians: bool = False
     spreads: bool = False
     far: bool = False
+    lone: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,12 +127,13 @@ def column_units(X: Array, center: str | None, scale: str | None) -> Units:
         What to subtract.
     scale : {'auto', 'mad'} or None
         What to divide by: the median absolute deviation, in standard deviations of a Gaussian.
-        'auto' centres or scales if there are `unit_differences`.
+        'auto' scales if there are `unit_differences`, and centres if there are, or if data are far
+        from zero or few columns are.
     """
     found = unit_differences(X) if "auto" in (center, scale) else Differences()
     differ = found.medians or found.spreads
     shift, sizes = np.zeros(X.shape[1]), np.ones(X.shape[1])
-    if center == "median" or (center == "auto" and (differ or found.far)):
+    if center == "median" or (center == "auto" and (differ or found.far or found.lone)):
         shift = _medians(X).astype(np.float64)
     if scale == "mad" or (scale == "auto" and differ):
         sizes = spreads(X)
@@ -158,17 +170,26 @@ def unit_differences(X: Array) -> Differences:
     low, median, high = column_percentiles(X, [10, 50, 90])
     sizes = PER_RANGE * (high - low)
     genuine = sizes > ROUNDING * max(np.abs(high).max(), np.abs(low).max())
-    median, sizes = median[genuine], sizes[genuine]
-    if len(sizes) < 2:
+    if np.count_nonzero(genuine) < 2:
         return Differences()
-    typical = float(np.median(sizes))
+    typical = float(np.median(sizes[genuine]))
+    lone = _is_lone(median, np.where(genuine, sizes, typical), len(X))
+    median, sizes = median[genuine], sizes[genuine]
     far = float(np.median(np.abs(median))) > FAR * typical
     many = len(sizes) >= MANY_COLUMNS and np.ptp(median) > 0
     if many and np.corrcoef(median[:-1], median[1:])[0, 1] > NEIGHBOUR_CORRELATION:
         return Differences(far=far)
     least, most = np.percentile(sizes, [10, 90])
     apart = float(np.std(median)) > MEDIAN_RATIO * typical
-    return Differences(apart, bool(most > SPREAD_RATIO * least), far)
+    return Differences(apart, bool(most > SPREAD_RATIO * least), far, lone)
+
+
+def _is_lone(median: Array, sizes: Array, n_rows: int) -> bool:
+    """Whether few columns have a median that is not zero by chance."""
+    farthest = np.sqrt(2 * np.log(len(median))) + STANDARD_ERRORS
+    errors = MEDIAN_ERROR * sizes / np.sqrt(n_rows)
+    offsets = np.abs(median[np.abs(median) > farthest * errors])
+    return bool(0 < offsets.sum() < FEW_COLUMNS * np.linalg.norm(offsets))
 
 
 def column_moments(X: Array) -> tuple[Array, Array]:
