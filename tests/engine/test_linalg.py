@@ -132,11 +132,23 @@ class TestPrincipalAxes:
         np.testing.assert_array_equal(values, np.zeros(4))
         np.testing.assert_array_equal(axes, np.eye(4))
 
-    def test_the_matrix_is_not_changed(self, rng):
-        a = rng.normal(size=(6, 4))
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_the_matrix_is_not_changed(self, rng, dtype):
+        a = rng.normal(size=(6, 4)).astype(dtype)
         gram = a.T @ a
         gram.flags.writeable = False
         principal_axes(gram)
+
+    def test_single_precision_is_computed_in_single_precision(self, rng, monkeypatch):
+        # NumPy's eigenvectors of it would be those of double precision, rounded.
+        monkeypatch.setattr(np.linalg, "eigh", None)
+        a = rng.normal(size=(300, 40)).astype(np.float32)
+        gram = a.T @ a
+        values, axes = principal_axes(gram)
+        assert values.dtype == axes.dtype == np.float32
+        size = float(values[0])
+        np.testing.assert_allclose(axes.T @ axes, np.eye(40), rtol=0, atol=1e-5)
+        np.testing.assert_allclose(axes * values @ axes.T, gram, rtol=0, atol=1e-5 * size)
 
 
 class TestFlipSigns:

@@ -193,11 +193,10 @@ class DenseBlock(Block):
         with np.errstate(over="ignore", invalid="ignore"):
             for place, tile in self.tiles(at_least=4 * len(total)):
                 total += weights[place] @ tile
-                tile *= roots[place, None]
                 if rough is None:
                     rough = np.empty_like(tile, np.float32)
                 single = rough[: len(tile)]
-                single[...] = tile
+                np.multiply(tile, roots[place, None], out=single, casting="same_kind")
                 gram += single.T @ single
         return total, gram
 

@@ -98,7 +98,11 @@ def principal_axes(gram: Array) -> tuple[Array, Array]:
     """
 
     def solve(inner: Array) -> tuple[Array, Array]:
-        values, vectors = np.linalg.eigh(inner)
+        if inner.dtype == np.float32:
+            # NumPy would compute in double precision, and round what it finds.
+            values, vectors = linalg.eigh(inner, driver="evd", check_finite=False)
+        else:
+            values, vectors = np.linalg.eigh(inner)
         return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
 
     used = np.asarray(gram.any(axis=0))
