@@ -35,20 +35,21 @@ def test_a_spoiled_export_of_a_spreadsheet(written):
     table = read(written(DIRTY, "mine.csv", "cp1252"))
     nan = np.nan
     expected = [
-        [1.5, 70, 1], [nan, 71, 0], [1.75, nan, 1], [1.8, 72, 1], [1.65, 80, 0], [nan, 75, 1],
+        [1.5, 70], [nan, 71], [1.75, nan], [1.8, 72], [1.65, 80], [nan, 75],
     ]  # fmt: skip
     np.testing.assert_array_equal(table.X, expected)
     assert table.X.dtype == np.float64
-    assert table.names == ["größe", "gewicht", "raucher"]
+    assert table.names == ["größe", "gewicht"]
     assert table.labels == ["007", "008", "009", "010", "011", "012"]
     assert table.left_out == {
         "id": "row names", "name": "text", "datum": "date", "stadt": "text",
+        "raucher": "yes or no",
     }  # fmt: skip
     assert table.summary() == (
-        "mine.csv: 6 rows, 3 numeric columns used; left out: id (row names), name (text), datum "
-        "(date), stadt (text); 16.7 % of the cells are missing. The file is not in UTF-8 and was "
-        "read as cp1252. 1 cell has text in the column 'gewicht' (line 4: 'k. A.') and counts as "
-        "missing."
+        "mine.csv: 6 rows, 2 numeric columns used; left out: id (row names), name (text), datum "
+        "(date), stadt (text), raucher (yes or no); 25.0 % of the cells are missing. The file is "
+        "not in UTF-8 and was read as cp1252. 1 cell has text in the column 'gewicht' (line 4: "
+        "'k. A.') and counts as missing."
     )
     assert list(table.frame) == ["id", *list(table.left_out)[1:2], *table.names[:2], "datum",
                                  "raucher", "stadt"]  # fmt: skip
@@ -158,6 +159,24 @@ def test_numbers_that_count_or_name_are_left_out(written):
         "number": "row numbers", "customer_id": "identifier", "ShopID": "identifier", "day": "date",
     }  # fmt: skip
     assert table.labels == list("1234567")
+
+
+def test_answers_are_left_out_beside_measurements(written):
+    lines = ["a,b,c,passed,shift,rare,level"]
+    lines += [
+        f"{i / 8},{i**2 / 8},{-i / 4},{i % 5 > 0},{i % 4 // 3},{i // 39},{i % 3}" for i in range(40)
+    ]
+    table = read(written("\n".join(lines)))
+    assert table.names == ["a", "b", "c", "rare", "level"]
+    assert table.left_out == {"passed": "yes or no", "shift": "yes or no"}
+    asked = read(written("\n".join(lines)), columns=["a", "passed", "shift"])
+    assert asked.names == ["a", "passed", "shift"]
+    assert asked.X[:6, 1:].tolist() == [[0, 0], [1, 0], [1, 0], [1, 1], [1, 0], [0, 0]]
+
+
+def test_answers_are_used_where_they_are_all_there_is(written):
+    lines = ["x,a,b,c"] + [f"{i / 8},{i % 2},{i % 3 // 2},{i % 5 // 4}" for i in range(40)]
+    assert read(written("\n".join(lines))).names == ["x", "a", "b", "c"]
 
 
 def test_an_identifier_in_front_names_the_rows(written):

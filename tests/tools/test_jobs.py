@@ -1,6 +1,7 @@
 """Jobs on tables with planted truth."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,9 @@ import robustpca
 from robustpca import check, clean_entries, find_rows
 from robustpca.parts.units import Units
 from robustpca.tools.checks import tune
+from robustpca.tools.jobs import as_table
 from robustpca.tools.reasons import Columns, Reason, reasons
+from robustpca.tools.tails import long_tails
 
 
 def table(seed=0, n=300, d=12, noise=0.1):
@@ -339,3 +342,55 @@ def test_exact_data_without_noise_are_no_trouble():
 
 def test_the_jobs_are_public():
     assert {"check", "find_rows", "clean_entries", "tune"} <= set(robustpca.__all__)
+
+
+def planted(seed, *, shape=(300, 6), rank=2):
+    rng = np.random.default_rng(seed)
+    noise = 0.1 * rng.normal(size=shape)
+    return rng.normal(size=(shape[0], rank)) @ rng.normal(size=(rank, shape[1])) + noise
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_wrong_cell_is_found_in_a_column_that_others_hardly_tell(seed):
+    # With seed 0 the other columns tell 15 % of what that of the cell varies by.
+    X = planted(seed)
+    X[5, 2] += 3.4
+    assert clean_entries(X).wrong[5, 2]
+
+
+def test_columns_with_long_tails_are_named_where_something_is_flagged():
+    X = planted(0)
+    tailed = np.exp(X)
+    tailed[5, 2] *= 30
+    names = long_tails(as_table(tailed))
+    assert names == ["x0", "x1", "x2", "x3", "x4", "x5"]
+    for found in (find_rows(tailed), clean_entries(tailed)):
+        assert "x0, x1, x2, x3, x4, 1 more have a long upper tail" in str(found)
+        assert found.remarks[-1] in found.to_dict()["remarks"]
+    assert not long_tails(as_table(X))
+    assert "tail" not in str(clean_entries(X))
+
+
+@pytest.mark.parametrize("draw", ["uniform", "normal", "logistic"])
+def test_symmetric_and_short_columns_have_no_long_tail(draw):
+    X = getattr(np.random.default_rng(0), draw)(size=(100, 5)) + 20
+    assert not long_tails(as_table(X))
+    assert not long_tails(as_table(np.exp(X[:20])))
+
+
+def test_more_rows_near_the_cutoff_than_good_ones_have_are_said_to_be_more():
+    found = find_rows(planted(0))
+    few, many = found.flags.copy(), found.flags.copy()
+    few[:], many[:] = False, False
+    few[:1], many[:40] = True, True
+    far = np.zeros_like(few)
+    assert (
+        "1 row is just beyond the cutoff, as 1 to 5 %" in replace(found, flags=few, far=far).verdict
+    )
+    text = replace(found, flags=many, far=far).verdict
+    assert (
+        "40 rows are just beyond the cutoff, more than the 1 to 5 % of good rows that are" in text
+    )
+    far = few.copy()
+    few[1] = True
+    assert ". Another row is just beyond" in replace(found, flags=few, far=far).verdict

@@ -28,6 +28,7 @@ from robustpca.parts.ranks import rank_of
 from robustpca.parts.units import Units, column_units, spreads
 from robustpca.tools.files import Table, of_frame, read
 from robustpca.tools.reasons import Columns, Reason, reasons
+from robustpca.tools.tails import tail_remark
 from robustpca.tools.words import aligned, counted, finite, number, plural
 
 __all__ = [
@@ -128,20 +129,21 @@ class RowsFound:
         """What was found, in one or two sentences."""
         n_rows, n_far, n_flagged = len(self.flags), int(self.far.sum()), int(self.flags.sum())
         near = n_flagged - n_far
+        good = "as 1 to 5 % of good rows are"
+        if near > 0.05 * n_rows:
+            good = "more than the 1 to 5 % of good rows that are"
+        beyond = f"just beyond the cutoff, {good}"
         if not n_far:
             text = f"All {n_rows} rows fit together."
-            if near:
-                text += f" {counted(near, 'row is', 'rows are')} just beyond the cutoff, as "
-                text += "1 to 5 % of good rows are."
-            return text
+            return text + (f" {counted(near, 'row is', 'rows are')} {beyond}." if near else "")
         verb = "does" if n_far == 1 else "do"
         text = f"{n_far} of {n_rows} rows {verb} not fit the rest"
         if self.turn >= max(NOTABLE_TURN, BEYOND_CHANCE * self.turn_by_chance):
             without = "without it" if n_far == 1 else "without them"
             text += f"; {without} the first component turns by {self.turn:.0f} degrees"
         if near:
-            text += f". Another {counted(near, 'row is', 'rows are')} just beyond the cutoff, as "
-            text += "1 to 5 % of good rows are"
+            rows = "row is" if near == 1 else f"{near} rows are"
+            text += f". Another {rows} {beyond}"
         return text + "."
 
     @cached_property
@@ -168,7 +170,7 @@ class RowsFound:
         if self.n_filled:
             cells = counted(self.n_filled, "missing cell was", "missing cells were")
             found.append(f"{cells} filled by the low-rank part of RPCA first.")
-        return found
+        return found + (tail_remark(self.table) if self.flags.any() else [])
 
     def columns(self) -> dict[str, Any]:
         """What is known of each row, as columns to be put beside those of the table."""
@@ -337,10 +339,16 @@ class EntriesFound:
             text += f" {rows} wrong in many cells and left as given: see `robustpca rows`."
         return text
 
+    @property
+    def remarks(self) -> list[str]:
+        """What else to know: columns in which large numbers need not be wrong."""
+        return tail_remark(self.table) if self.wrong.any() else []
+
     def to_dict(self) -> dict[str, Any]:
         """The result in lists, numbers and texts, for JSON."""
         return {
             "verdict": self.verdict,
+            "remarks": self.remarks,
             "rank": int(self.model.rank_),
             "n_cells": int(self.wrong.size),
             "n_wrong": int(self.wrong.sum()),
@@ -354,7 +362,7 @@ class EntriesFound:
         }
 
     def __str__(self) -> str:
-        lines = [self.verdict]
+        lines = [self.verdict, *self.remarks]
         wrong = [cell for cell in self.cells if cell.kind == "wrong"]
         if wrong:
             heads = ("row", "column", "given", "restored", "sigmas")
@@ -643,7 +651,8 @@ def _sigmas(X: Array, model: Any, flags: Array) -> Array:
     """By how many standard deviations each entry is off.
 
     Flagged entries took no part in the fit of their row: what they differ by is the error of a
-    prediction, which varies more than the residual of an entry that did.
+    prediction, of which the variance is that of the noise over the share of it that a fit of the
+    entry would leave.
     """
     low_rank = model.low_rank_
     inside = column_units(X, "auto", "auto").remove(low_rank)
@@ -652,7 +661,7 @@ def _sigmas(X: Array, model: Any, flags: Array) -> Array:
     noise = np.maximum(model.column_noise_, 1e-6 * spreads(X))
     varies = noise > 0  # what a constant column differs by is the tolerance of the fit
     errors = np.where(varies, X - low_rank, 0.0) / np.where(varies, noise, 1.0)
-    return np.asarray(errors * np.where(flags, left, 1.0))
+    return np.asarray(errors * np.where(flags, np.sqrt(left), 1.0))
 
 
 def _method(

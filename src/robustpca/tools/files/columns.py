@@ -31,6 +31,10 @@ MOSTLY = 0.8
 NAMED = 0.9
 # Whole numbers that count up say nothing in a table of fewer rows.
 COUNTED_ROWS = 5
+# Zeros and ones are answers, no measurements, if there are enough rows to tell, if the rarer of
+# them has at least this share (a few ones among zeros may be errors, or pixels near an edge), and
+# if most columns are measurements: tables of answers, and binary images, are used as they are.
+ANSWERED_ROWS, ANSWERED = 20, 0.05
 # Names of columns that hold keys of other tables, in any place.
 KEYS = re.compile(
     r"(.*[ _.-])?(id|uuid|guid)|.*[a-z](ID|Id)|id[ _.-].*"
@@ -136,9 +140,38 @@ def choose(
             choice.signs[name] = signs
     if wanted is not None:  # in the order that was asked for
         choice.numbers = {name: choice.numbers[name] for name in wanted if name != choice.index}
+    if wanted is None:
+        _leave_answers(choice, frame)
     if choice.numbers:
         _take_codes(choice, missing)
     return choice
+
+
+def _leave_answers(choice: Choice, frame: Any) -> None:
+    """Take columns out that answer yes or no, if most of the others are measurements.
+
+    Their rarer answer would count as wrong in every row that gives it: the spread of such a column
+    is zero for most rows.
+    """
+    is_bool = extra("pandas", "Reading tables").api.types.is_bool_dtype
+    places = {name: place for place, name in enumerate(frame.columns)}
+    answers = [
+        name
+        for name, values in choice.numbers.items()
+        if is_bool(frame.iloc[:, places[name]]) or _answers(values)
+    ]
+    if 2 * len(answers) < len(choice.numbers):
+        for name in answers:
+            del choice.numbers[name]
+            choice.left_out[name] = "yes or no"
+
+
+def _answers(values: Array) -> bool:
+    """Whether numbers are zeros and ones, many of each."""
+    there = values[np.isfinite(values)]
+    if len(there) < ANSWERED_ROWS or not np.isin(there, (0, 1)).all():
+        return False
+    return ANSWERED <= float(there.mean()) <= 1 - ANSWERED
 
 
 def _take_codes(choice: Choice, missing: Sequence[float] | None) -> None:

@@ -1,0 +1,69 @@
+"""Columns with long upper tails, such as prices and counts: large numbers are usual in them."""
+
+import numpy as np
+
+from robustpca.engine.linalg import Array
+from robustpca.tools.files import Table
+from robustpca.tools.words import listed, plural
+
+# Fewer numbers do not tell what the tail of a column is like.
+FEWEST = 30
+# Skewness of the tenths below and above the median: 0 if they are alike, 0.46 for an exponential
+# distribution. A tail is long beyond the first, and logarithms mend it up to the second.
+LONG, MENDED = 0.4, 0.2
+TINY = float(np.finfo(np.float64).tiny)
+
+
+def long_tails(table: Table) -> list[str]:
+    """Names of the columns of positive numbers whose logarithms are far less skewed.
+
+    Quantiles decide, so that a few wrong cells do not.
+
+    Parameters
+    ----------
+    table : Table
+        The data; images have no such columns.
+
+    Returns
+    -------
+    names : list of str
+        In the order of the table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustpca.tools.jobs import as_table
+    >>> from robustpca.tools.tails import long_tails
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> long_tails(as_table(np.exp(X)))
+    ['x0', 'x1', 'x2']
+    """
+    if table.image_shape is not None:
+        return []
+    columns = [column[np.isfinite(column)] for column in table.X.T]
+    return [
+        name
+        for name, values in zip(table.names, columns, strict=True)
+        if len(values) >= FEWEST
+        and values.min() > 0
+        and skewness(values) > LONG
+        and abs(skewness(np.log(values))) < MENDED
+    ]
+
+
+def skewness(values: Array) -> float:
+    """How much wider the upper tenths are than the lower ones, from -1 to 1."""
+    low, middle, high = np.quantile(values.astype(np.float64), (0.1, 0.5, 0.9))
+    return float((high - middle) - (middle - low)) / max(float(high - low), TINY)
+
+
+def tail_remark(table: Table) -> list[str]:
+    """What to do about columns with long tails, as a list of no sentence or one."""
+    names = long_tails(table)
+    if not names:
+        return []
+    has, its = plural(len(names), "has", "have"), plural(len(names), "its", "their")
+    return [
+        f"{listed(names)} {has} a long upper tail, in which right numbers may look wrong: take "
+        f"{its} logarithms first."
+    ]
