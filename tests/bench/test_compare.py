@@ -64,7 +64,7 @@ def test_missing_cells_of_the_user_are_allowed_and_do_not_count():
     X[np.random.default_rng(0).random(X.shape) < 0.05] = np.nan
     found = compare(X, ["PCAAN", "RPCA"], seeds=1)
     assert not any(one.failure for one in found.trials)
-    assert "filled by RPCA first and do not count" in str(found)
+    assert "filled by RPCA first, and left out of the errors" in str(found)
 
 
 def test_columns_of_different_units_are_scaled():

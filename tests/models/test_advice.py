@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.decomposition import PCA
 
-from robustpca import FRPCAG, PCAAN, RPCA, RPCAG, suggest
+from robustpca import FRPCAG, PCAAN, RPCA, RPCAG, clean_entries, find_rows, suggest
 
 
 def clean(seed, n=400, d=20):
@@ -89,6 +89,19 @@ def test_the_estimator_is_ready_and_the_text_says_it_all():
     assert "Use RPCA()" in text
     assert "entry_flags_" in text
     assert clone(found.estimator).fit(X).rank_ == 3
+
+
+def test_bad_rows_among_wrong_entries_are_found_as_it_says():
+    X, rng = clean(0)
+    X[rng.random(X.shape) < 0.03] += 20
+    X[:20] = 10 * rng.normal(size=(20, 20))
+    found = suggest(X)
+    assert {"bad entries", "bad rows"} <= set(found.troubles)
+    advice = "find_rows(clean_entries(X).X)"
+    assert found.reason.endswith(f"see {advice}.")
+    flags = eval(advice, {"find_rows": find_rows, "clean_entries": clean_entries, "X": X}).flags
+    assert flags[:20].all()
+    assert flags[20:].mean() < 0.1
 
 
 def test_large_and_small_data_are_sampled_or_taken_whole():

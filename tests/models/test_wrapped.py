@@ -219,6 +219,12 @@ def test_features_that_overflow_in_single_precision_are_refused(rng):
     assert np.allclose(Reweighted(Ridge()).fit(sparse.csr_matrix(X), y).predict(X), y)
 
 
+def test_features_that_overflow_in_double_precision_are_refused(rng):
+    X = 1e80 * rng.poisson(0.5, size=(25, 5))
+    with pytest.raises(ValueError, match=r"Ridge overflows on X, .* float64 .*: divide X by that"):
+        Reweighted(Ridge()).fit(sparse.csr_matrix(X), X[:, 0] / 1e80)
+
+
 def test_it_is_what_its_estimator_is():
     assert is_regressor(Reweighted(Ridge()))
     assert is_clusterer(Reweighted(KMeans(3)))

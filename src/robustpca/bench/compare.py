@@ -287,7 +287,7 @@ def compare(
         X = np.where(seen, X, _quietly(lambda: RPCA().fit(table.X)).low_rank_)
         remarks.append(
             f"{counted(int((~seen).sum()), 'missing cell was', 'missing cells were')} filled by "
-            "RPCA first and do not count."
+            "RPCA first, and left out of the errors."
         )
     units = column_units(X, "auto", "auto")
     if (units.scale != units.scale[0]).any():

@@ -16,6 +16,7 @@ from sklearn.utils import check_array
 from robustpca.engine.linalg import Array
 from robustpca.engine.rows import ArrayRows
 from robustpca.engine.threads import one_openmp_thread
+from robustpca.models.estimator import naming_columns
 from robustpca.models.lowrank import RPCA, RPCAG
 from robustpca.models.lowrank_graph import FRPCAG
 from robustpca.models.precision import checked_size
@@ -102,9 +103,10 @@ def suggest(X: Any) -> Suggestion:
     >>> list(found.troubles)
     ['missing entries', 'bad entries']
     """
-    X = check_array(
-        X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", ensure_min_samples=5
-    )
+    with naming_columns(X):
+        X = check_array(
+            X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", ensure_min_samples=5
+        )
     checked_size(X, "float64")
     sample = _sample(X)
     differ = unit_differences(X)
@@ -197,7 +199,7 @@ def _choice(
         )
     if entries:
         return RPCA(), "RPCA repairs single entries and fills in missing ones: see low_rank_ " + (
-            "and entry_flags_. Afterwards, PCAAN().fit(low_rank_) finds the bad rows."
+            "and entry_flags_. For the bad rows see find_rows(clean_entries(X).X)."
             if rows
             else "and entry_flags_."
         )

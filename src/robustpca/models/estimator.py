@@ -1,7 +1,8 @@
 """What all estimators have in common with the world around: checks of the data, and links."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -59,15 +60,15 @@ class Estimator(Saved, BaseEstimator):
             X = X.compute() if hasattr(X, "compute") else np.asarray(X)
         try:
             # Its sums of infinite entries are for it to judge.
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), naming_columns(X):
                 checked = validate_data(self, X, *others, **options)
         except ValueError as error:
             if "contains NaN" not in str(error):
                 raise
             raise ValueError(
                 f"Input X contains NaN, and {type(self).__name__} takes no missing entries. "
-                f"{', '.join(takers_of_nan())} do: RPCA().fit(X).low_rank_ has a value for every "
-                f"entry, and {type(self).__name__} can be fitted to it."
+                f"{', '.join(takers_of_nan())} do: fill them in by "
+                "np.where(np.isnan(X), RPCA().fit(X).low_rank_, X)."
             ) from None
         given = checked[0] if others else checked
         stored = given.data if sparse.issparse(given) else given
@@ -188,6 +189,36 @@ def refuse_containers(X: Any) -> None:
             f"X is of type {type(X).__name__} of {home}, which holds a matrix among other things: "
             f"pass {CONTAINERS[home]}."
         )
+
+
+@contextmanager
+def naming_columns(X: Any) -> Iterator[None]:
+    """Say which columns of a data frame hold no numbers, if a check of it fails for that."""
+    try:
+        yield
+    except (TypeError, ValueError):
+        if not (hasattr(X, "iloc") and hasattr(X, "columns")):
+            raise
+        named = [repr(name) for place, name in enumerate(X) if not _is_numeric(X.iloc[:, place])]
+        if not named:
+            raise
+        shown = ", ".join(named[:10]) + (f" and {len(named) - 10} more" if named[10:] else "")
+        raise ValueError(
+            f"X has no numbers in the column{'s' if named[1:] else ''} {shown}: leave "
+            f"{'them' if named[1:] else 'it'} out, as X.select_dtypes('number') does, or encode "
+            f"{'them' if named[1:] else 'it'} in a ColumnTransformer."
+        ) from None
+
+
+def _is_numeric(column: Any) -> bool:
+    """Whether the cells of a column can be taken as numbers; dates cannot."""
+    if getattr(column.dtype, "kind", "O") in "mM":
+        return False
+    try:
+        column.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def takers_of_nan() -> list[str]:

@@ -25,6 +25,9 @@ from robustpca.solvers.reweighting import reweight
 
 __all__ = ["Reweighted"]
 
+# Fourth powers of larger entries are beyond double precision.
+LARGEST = float(np.finfo(np.float64).max) ** 0.25
+
 
 class _WeightedModel:
     """An estimator that takes ``sample_weight``, as a model for the reweighting loop."""
@@ -34,6 +37,7 @@ class _WeightedModel:
     def __init__(self, estimator: Any, X: Any, y: Any) -> None:
         self.estimator, self.X, self.y = estimator, X, y
         self.fitted: Any = None
+        self.largest = float(max(X.max(), -X.min()))
 
     @property
     def given(self) -> tuple[Any, ...]:
@@ -47,14 +51,17 @@ class _WeightedModel:
             fresh.set_params(init=previous, n_init=1)
         # Mean one, so that a penalty of the estimator means what it means without weights.
         shares = weights / weights.mean()
-        # What overflows in single precision may end as a model of zeros.
-        with np.errstate(over="raise" if self.X.dtype == np.float32 else None):
+        # What overflows may end as a model of zeros. Functions that overflow for entries of a
+        # usual size are meant to.
+        single = self.X.dtype == np.float32
+        with np.errstate(over="raise" if single or self.largest > LARGEST else None):
             try:
                 self.fitted = fresh.fit(self.X, self.y, sample_weight=shares)
             except FloatingPointError as error:
+                way_out = "use float64, or divide X by that." if single else "divide X by that."
                 raise ValueError(
-                    f"{type(fresh).__name__} overflows on X, which is float32 with entries up to "
-                    f"{abs(self.X).max():.0e}: use float64, or divide X by that."
+                    f"{type(fresh).__name__} overflows on X, which is {self.X.dtype} with entries "
+                    f"up to {self.largest:.0e}: {way_out}"
                 ) from error
 
     def residuals(self) -> Array:
