@@ -76,7 +76,7 @@ table = Table(
         "To 1e-5, RPCA and RPCAG come to the limit of their passes on USPS, 1000 and 2000, less "
         "than a factor of two from the tolerance: there, their seconds and passes are too low.",
         "In the paper RPCA and RPCAG did not come to an end in 4 hours on MNIST 25000.",
-        "ORL has 10304 features, at which the graph of the features takes most of the time.",
+        "In print the graph of the 10304 features of ORL takes most of the time, here a fifth.",
     ],
     claims=[
         Claim(
@@ -86,7 +86,10 @@ table = Table(
             against=["RPCAG to 1e-5", "RPCA to 1e-5"],
             where={"dataset": [*MIDDLE]},
             factor=10,
-            caveat="By programs of ours; the paper prints no tolerances.",
+            caveat="By programs of ours; the paper prints no tolerances. On ORL, with 300 images, "
+            "a pass of RPCA takes 0.08 seconds here and 0.75 in print, and it takes 114 passes "
+            "where 320 are printed. FRPCAG takes 3 seconds and 25 passes, where 4.7 and 12 are "
+            "printed.",
         ),
         Claim(
             text="FRPCAG needs very few passes whatever the size of the data: fewer than RPCAG and "
