@@ -1,11 +1,12 @@
 """Seconds and memory against the number of rows, of data that stay in a file.
 
     python benchmarks/scale.py [fits] [dask] [--sizes 10000 100000 ...] [--methods EPCA ...]
-                               [--columns 64] [--shapes 1000000x64 ...] [--rounds 3]
-                               [--folder FOLDER]
+                               [--columns 64] [--data noisy] [--shapes 1000000x64 ...]
+                               [--rounds 3] [--folder FOLDER]
 
 ``fits``  every method on files of growing length: CPU and wall seconds, peak memory, and the
-          exponents with which they grow.
+          exponents with which they grow. ``--data exact`` has wrong entries and neither noise nor
+          outlying rows; ``--data scaled`` has columns in different units.
 ``dask``  EPCA on files of several shapes by the block loop, by Dask with one thread, with one
           worker process, and with two; workers as Dask starts them, and as the guide does: they
           keep their memory, and the program sends to them and not through the scheduler.
@@ -40,6 +41,8 @@ from measure import forget_peak, resident, resident_peak
 LIMIT = 2 << 30
 RANK = 5
 WRITTEN_ROWS = 100_000
+# Kinds of data.
+KINDS = ["noisy", "exact", "scaled"]
 # Dask's workers give memory back at once, unless these variables are set where they are started.
 KEPT = {"MALLOC_MMAP_THRESHOLD_": str(1 << 25), "MALLOC_TRIM_THRESHOLD_": str(1 << 28)}
 WAYS = {
@@ -64,17 +67,24 @@ METHODS: dict[str, tuple[dict[str, Any], int]] = {
 }
 
 
-def write_rows(path: Path, n_rows: int, n_columns: int) -> None:
-    """A noisy subspace in single precision; some rows are outliers, some entries wrong."""
+def write_rows(path: Path, n_rows: int, n_columns: int, kind: str = "noisy") -> None:
+    """A subspace in single precision, by default noisy; some rows are outliers, some entries wrong.
+
+    Data of the kind 'exact' have neither noise nor outlying rows, those of the kind 'scaled' have
+    columns in different units.
+    """
     rng = np.random.default_rng(0)
     axes = rng.normal(size=(RANK, n_columns)).astype(np.float32)
     X = np.lib.format.open_memmap(path, "w+", np.float32, (n_rows, n_columns))
     for start in range(0, n_rows, WRITTEN_ROWS):
         shape = (min(WRITTEN_ROWS, n_rows - start), n_columns)
         rows = rng.standard_normal((shape[0], RANK), np.float32) @ axes
-        rows += 0.1 * rng.standard_normal(shape, np.float32)
-        rows[::20] += rng.standard_normal(rows[::20].shape, np.float32)
+        if kind != "exact":
+            rows += 0.1 * rng.standard_normal(shape, np.float32)
+            rows[::20] += rng.standard_normal(rows[::20].shape, np.float32)
         rows[rng.random(shape, np.float32) < 0.01] += 10
+        if kind == "scaled":
+            rows *= np.geomspace(0.01, 100, n_columns, dtype=np.float32)
         X[start : start + len(rows)] = rows
     X.flush()
 
@@ -164,7 +174,8 @@ def fits(options: argparse.Namespace) -> None:
     """Every method on files of growing length."""
     sizes, names, n_columns = sorted(options.sizes), options.methods, options.columns
     print(
-        f"\n{n_columns} columns in single precision; at most {LIMIT / 1e9:.1f} GB may be allocated"
+        f"\n{n_columns} columns of {options.data} data in single precision; at most "
+        f"{LIMIT / 1e9:.1f} GB may be allocated"
         "\nmethod                 rows    file MB    CPU s   wall s   peak MB  reads  passes",
         flush=True,
     )
@@ -174,7 +185,7 @@ def fits(options: argparse.Namespace) -> None:
             path = Path(place) / "rows.npy"
             wanted = [name for name in names if n_rows <= METHODS[name][1]]
             if wanted:
-                write_rows(path, n_rows, n_columns)
+                write_rows(path, n_rows, n_columns, options.data)
             for name in wanted:
                 tries = [in_own_process(name, path)[0] for _ in range(options.rounds)]
                 run = min(tries, key=lambda each: each.get("cpu", 0.0))
@@ -272,6 +283,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[10**4, 10**5, 10**6])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--columns", type=int, default=64, help="of the files of `fits`")
+    parser.add_argument("--data", choices=KINDS, default=KINDS[0], help="in the files of `fits`")
     parser.add_argument("--shapes", nargs="+", default=SHAPES, help="of the files of `dask`")
     parser.add_argument("--rounds", type=int, default=3, help="fits of which the best counts")
     parser.add_argument("--folder", help="where files are written; default: the temporary folder")

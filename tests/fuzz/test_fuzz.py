@@ -136,6 +136,11 @@ NCut(n_init=50)
 
 X = np.array([[1e8, 2, 0, 1, 1, 1, 2, 0]], "f4").T
 RPCA(n_components="auto", sparsity=38.25)
+
+rng = np.random.default_rng(26145586)
+X = rng.normal(size=(2, 1)) @ rng.normal(size=(1, 40)) + 0.01 * rng.normal(size=(2, 40))
+X[0] = 0.0; X = 1e-3 * np.abs(X)
+RPCA(n_components="auto", solver="ialm")
 """
 
 

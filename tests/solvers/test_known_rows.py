@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from robustpca.engine import scratch
 from robustpca.solvers.known_rows import KnownRows, row_keys
 
 
@@ -63,3 +64,21 @@ def test_keys_of_small_whole_numbers_do_not_collide(rng):
 def test_many_tiles_give_the_keys_of_single_rows(rng):
     X = rng.normal(size=(700, 900))
     np.testing.assert_array_equal(row_keys(X)[::97], [row_keys(x[None])[0] for x in X[::97]])
+
+
+@pytest.mark.parametrize("kind", ["different", "repeated", "equal"])
+def test_many_rows_are_sorted_a_part_at_a_time(kind, monkeypatch, rng):
+    X = rng.normal(size=(3000, 2))
+    X = {"different": X, "repeated": np.round(X), "equal": np.ones((3000, 2))}[kind]
+    keys = row_keys(X)
+    order = np.argsort(keys, kind="stable")
+    monkeypatch.setattr(scratch, "SUMMED_ROWS", 100)
+    found = [KnownRows.of(X)]
+    stored = scratch.empty_scratch(X.shape, X.dtype)
+    stored[...] = X
+    found.append(KnownRows.of(stored))
+    for known in found:
+        np.testing.assert_array_equal(known.keys, keys[order])
+        np.testing.assert_array_equal(known.places, order)
+    assert scratch.is_scratch(found[1].keys)
+    assert scratch.is_scratch(found[1].places)

@@ -341,6 +341,27 @@ def _triangle(A: Array) -> Array:
     return found
 
 
+def tall_qr(A: Array) -> tuple[Array, Array]:
+    """QR factors of a tall matrix, from those of its parts: orthonormal columns, where ``A`` is.
+
+    They are completed where ``A`` lacks rank.
+    """
+    basis, triangles, parts = empty_beside(A), [], summed_parts(A)
+    for place in each(parts, A, basis):
+        columns, triangle = linalg.qr(A[place], mode="economic", check_finite=False)
+        # A part may have fewer rows than columns.
+        basis[place, : len(triangle)] = columns
+        triangles.append(triangle)
+    if len(parts) == 1:
+        return basis, triangles[0]
+    turn, triangle = linalg.qr(np.vstack(triangles), mode="economic", check_finite=False)
+    start = 0
+    for place, own in zip(each(parts, basis), triangles, strict=True):
+        basis[place] = basis[place, : len(own)] @ turn[start : start + len(own)]
+        start += len(own)
+    return basis, triangle
+
+
 def _has_gap(values: Array, rank: int, threshold: float) -> bool:
     """Whether singular values above a threshold are well apart from those below."""
     above = values[rank - 1] if rank > 0 else threshold

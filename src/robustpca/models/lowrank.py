@@ -88,10 +88,8 @@ class RPCA(LowRankModel):
     Rows in a file, or of a Dask array, may be more than memory holds: the fit is then the same, to
     the last bit, with all arrays of the size of the data in scratch files in the folder for
     temporary files (``TMPDIR``), up to ten at a time. So are factors and sparse entries: memory
-    does not grow with the rows, but for some numbers for each row and direction if there is no
-    noise, and a column of a table whose columns are scaled. ``low_rank_`` and ``entry_flags_`` of
-    such a fit are made when they are asked for, in scratch files. ``solver='sampled'`` alone needs
-    all rows in memory, and 'altproj' some numbers for each row and direction.
+    hardly grows with the rows. ``low_rank_`` and ``entry_flags_`` of such a fit are made when they
+    are asked for, in scratch files. ``solver='sampled'`` alone needs all rows in memory.
 
     Parameters
     ----------

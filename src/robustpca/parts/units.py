@@ -4,14 +4,14 @@ Images, video and spectra share one unit and need neither. Tables often hold qua
 different offsets and scales, beside which the errors of the others are invisible.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from robustpca.engine.column_ranks import column_medians, column_quantiles
 from robustpca.engine.linalg import Array, column_percentiles
-from robustpca.engine.scratch import contiguous, each, is_scratch, of_rows, taken
+from robustpca.engine.scratch import each, of_rows, taken
 from robustpca.engine.svt import row_tiles
 
 __all__ = ["Differences", "Units", "column_units", "spreads", "unit_differences"]
@@ -132,11 +132,12 @@ def column_units(X: Array, center: str | None, scale: str | None) -> Units:
     """
     found = unit_differences(X) if "auto" in (center, scale) else Differences()
     differ = found.medians or found.spreads
-    shift, sizes = np.zeros(X.shape[1]), np.ones(X.shape[1])
+    shift, sizes, medians = np.zeros(X.shape[1]), np.ones(X.shape[1]), None
     if center == "median" or (center == "auto" and (differ or found.far or found.lone)):
-        shift = _medians(X).astype(np.float64)
+        medians = column_medians(X)
+        shift = medians.astype(np.float64)
     if scale == "mad" or (scale == "auto" and differ):
-        sizes = spreads(X)
+        sizes = spreads(X, medians)
         return Units(shift, np.where(sizes > 0, sizes, 1.0))
     typical = 0.0
     for place in each(row_tiles(X.shape), X):
@@ -208,38 +209,29 @@ def column_moments(X: Array) -> tuple[Array, Array]:
     return means, np.sqrt(squares / np.maximum(counts, 1))
 
 
-def _medians(X: Array) -> Array:
-    return np.concatenate([np.nanmedian(part, axis=0) for part in _columns(X)])
-
-
-def spreads(X: Array) -> Array:
+def spreads(X: Array, medians: Array | None = None) -> Array:
     """Robust standard deviation of each column; zero for one that is constant up to rounding.
 
     The median absolute deviation, or where it is zero since most entries are equal, the range of
-    most entries, or the mean absolute deviation.
+    most entries, or the mean absolute deviation. ``medians`` are those of the columns, if known.
     """
-    return np.concatenate([_spreads(part) for part in _columns(X)])
-
-
-def _columns(X: Array) -> Iterator[Array]:
-    """The columns, all of them at once if they are in memory."""
-    if not is_scratch(X):
-        yield X
-        return
-    turned = contiguous(X.T, X.dtype)
-    for column in each(range(len(turned)), turned):
-        yield turned[column][:, None]
-
-
-def _spreads(X: Array) -> Array:
-    median = np.nanmedian(X, axis=0).astype(np.float64)
-    sizes = np.abs(X - median)
-    found = PER_MAD * np.nanmedian(sizes, axis=0)
+    middle = (column_medians(X) if medians is None else medians).astype(np.float64)
+    found = PER_MAD * column_medians(X, lambda rows: np.abs(rows - middle))
     if not found.all():
-        low, high = np.nanpercentile(X, [10, 90], axis=0)
+        low, high = column_quantiles(X, 0.1), column_quantiles(X, 0.9)
         found = np.where(found > 0, found, PER_RANGE * (high - low))
-        # In C order, so that the sum of a column does not depend on how many there are.
-        means = np.nanmean(np.ascontiguousarray(sizes.T), axis=1)
-        found = np.where(found > 0, found, means)
-    genuine = found > ROUNDING * np.nanmax(np.abs(X), axis=0)
-    return np.where(genuine, found, 0.0)
+        found = np.where(found > 0, found, _mean_deviations(X, middle))
+    largest = np.zeros(X.shape[1])
+    for place in each(row_tiles(X.shape), X):
+        largest = np.fmax(largest, np.fmax.reduce(np.abs(X[place]), axis=0))
+    return np.where(found > ROUNDING * largest, found, 0.0)
+
+
+def _mean_deviations(X: Array, middle: Array) -> Array:
+    """Mean distance of the entries of each column from a point."""
+    sums, counts = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for place in each(row_tiles(X.shape), X):
+        sizes = np.abs(X[place] - middle)
+        counts += np.count_nonzero(~np.isnan(sizes), axis=0)
+        sums += np.nansum(sizes, axis=0)
+    return sums / np.maximum(counts, 1)

@@ -5,7 +5,7 @@ one, and on those that agree with the data except for large entries. The problem
 both parts are found when they are well apart, and no optimum is guaranteed.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,15 @@ from robustpca.engine.checkpoint import followed
 from robustpca.engine.entries import EntryList, compact, joined
 from robustpca.engine.linalg import Array, orthonormal
 from robustpca.engine.progress import Callback, Progress, ignore
-from robustpca.engine.scratch import each, of_rows, placed
-from robustpca.engine.svt import LowRank, SingularThreshold, lanes, spectral_norm, tile_rows
+from robustpca.engine.scratch import each, empty_beside, of_rows, summed_parts
+from robustpca.engine.svt import (
+    LowRank,
+    SingularThreshold,
+    lanes,
+    spectral_norm,
+    tall_qr,
+    tile_rows,
+)
 from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.solvers.penalties import (
     clip_outliers,
@@ -84,8 +91,7 @@ def alternating_projections(
     change = at.history[-1] / norm
     converged = change <= tol or at.since >= PATIENCE
     end = (np.array(at.history), at.iteration, converged, change)
-    low_rank = replace(at.low_rank, left=placed(at.low_rank.left, X))
-    return Split(low_rank, compact(found, X), *end, row_penalty=usual_penalty(X))
+    return Split(at.low_rank, compact(found, X), *end, row_penalty=usual_penalty(X))
 
 
 @dataclass
@@ -150,44 +156,47 @@ class Projections:
         Returns the next matrix, its largest singular value, the first one that was truncated,
         and the norm of what is neither low rank nor left out.
         """
-        lengths = np.where(low_rank.values > 0, low_rank.values, 1.0)
-        U, V = low_rank.left / lengths.astype(self.X.dtype), low_rank.right.T
+        lengths = np.where(low_rank.values > 0, low_rank.values, 1.0).astype(self.X.dtype)
+        U, V = of_rows(lambda rows: rows / lengths, low_rank.left), low_rank.right.T
         if low_rank.values[-1] <= 1e-12 * low_rank.values[0]:
             # The data have a lower rank so far: complete the directions in any way.
-            U, V = orthonormal(U), orthonormal(V)
+            U, V = tall_qr(U)[0], orthonormal(V)
         AV, UA, squares = self._products(low_rank, U, V, threshold)
-        core = U.T @ AV
+        parts = summed_parts(U)
+        core = np.asarray(sum(U[place].T @ AV[place] for place in each(parts, U, AV)))
+        for place in each(parts, U, AV):
+            AV[place] -= U[place] @ core
         Q1, R1 = linalg.qr(UA.T - V @ core.T, mode="economic", check_finite=False)
-        Q2, R2 = linalg.qr(AV - U @ core, mode="economic", check_finite=False)
+        Q2, R2 = tall_qr(AV)
         middle = np.block([[core, R1.T], [R2, np.zeros_like(core)]]).astype(np.float64)
         left, values, right = linalg.svd(middle, check_finite=False)
         r = self.rank
-        U = np.hstack([U, Q2]) @ left[:, :r].astype(self.X.dtype)
         V = np.hstack([V, Q1]) @ right[:r].T.astype(self.X.dtype)
-        following = LowRank(
-            U * values[:r].astype(self.X.dtype), np.ascontiguousarray(V.T), values[:r]
-        )
+        turn = (left[:, :r] * values[:r]).astype(self.X.dtype)
+        for place in each(parts, U, Q2):
+            U[place] = U[place] @ turn[:r] + Q2[place] @ turn[r:]
+        following = LowRank(U, np.ascontiguousarray(V.T), values[:r])
         return following, float(values[0]), float(values[r]), float(np.sqrt(squares))
 
     def _products(
         self, low_rank: LowRank, U: Array, V: Array, threshold: float
     ) -> tuple[Array, Array, float]:
         kernel, bound = compiled(accept), self.X.dtype.type(threshold)
+        images = empty_beside(U)
 
-        def work(lane: int) -> tuple[Array, Array, float]:
-            images, total, squares = [], np.zeros((self.rank, self.X.shape[1]), self.X.dtype), 0.0
+        def work(lane: int) -> tuple[Array, float]:
+            total, squares = np.zeros((self.rank, self.X.shape[1]), self.X.dtype), 0.0
             buffer = np.empty((tile_rows(self.X.shape[1]), self.X.shape[1]), self.X.dtype)
-            for place in each(self.lanes[lane], self.X):
+            for place in each(self.lanes[lane], self.X, low_rank.left, U, images):
                 rows = self.X[place]
                 tile = low_rank.dense(place, out=buffer[: len(rows)])
                 squares += kernel(rows, tile, bound)
-                images.append(tile @ V)
+                np.matmul(tile, V, out=images[place])
                 total += U[place].T @ tile
-            return np.concatenate(images), total, squares
+            return total, squares
 
         parts = self.pool.map(work, range(len(self.lanes)))
-        images = np.concatenate([part[0] for part in parts])
-        sums, squares = sum(part[1] for part in parts), sum(part[2] for part in parts)
+        sums, squares = sum(part[0] for part in parts), sum(part[1] for part in parts)
         return images, np.asarray(sums), float(squares)
 
     def large_entries(self, low_rank: LowRank, threshold: float) -> Any:

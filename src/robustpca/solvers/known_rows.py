@@ -10,7 +10,7 @@ import numpy as np
 
 from robustpca.engine.blocks import slices
 from robustpca.engine.linalg import Array
-from robustpca.engine.scratch import each
+from robustpca.engine.scratch import each, empty_beside, let_go, summed_parts
 from robustpca.engine.svt import tile_rows
 from robustpca.engine.threads import compiled
 
@@ -20,6 +20,8 @@ STRIDE = np.uint64(0x9E3779B97F4A7C15)
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
 MISSING, ZERO = np.uint64(0x7FF8000000000000), np.uint64(0)
+# The highest byte of a key.
+FIRST_BITS = 56
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,12 @@ class KnownRows:
     @classmethod
     def of(cls, X: Array) -> "KnownRows":
         """The rows of ``X``."""
-        keys = row_keys(X)
-        places = np.argsort(keys, kind="stable")
-        return cls(keys[places], places)
+        keys, places = row_keys(X), empty_beside(X, (len(X),), np.int64)
+        for part in each(summed_parts(keys), places):
+            places[part] = np.arange(part.start, part.stop)
+        _sort(keys, places, FIRST_BITS)
+        let_go(keys, places)
+        return cls(keys, places)
 
     def find(self, X: Array) -> Array:
         """For each row of ``X`` the first one that is equal to it, or -1."""
@@ -65,12 +70,51 @@ class KnownRows:
 
 def row_keys(X: Array) -> Array:
     """Keys of rows: equal for equal values, missing ones included, in whatever precision."""
-    keys = np.empty(len(X), np.uint64)
+    keys = empty_beside(X, (len(X),), np.uint64)
     salts = np.arange(1, X.shape[1] + 1, dtype=np.uint64) * STRIDE
-    for place in each(slices(len(X), tile_rows(X.shape[1])), X):
+    for place in each(slices(len(X), tile_rows(X.shape[1])), X, keys):
         values = np.ascontiguousarray(X[place], np.float64)
         compiled(hash_rows)(values, values.view(np.uint64), salts, keys[place])
     return keys
+
+
+def _sort(keys: Array, places: Array, bits: int) -> None:
+    """Bring keys into ascending order and their places with them, equal keys as they come.
+
+    Keys that are too many at once are dealt out by a byte, that of the lowest of ``bits``, and
+    those of each value are sorted by themselves; higher bytes are equal.
+    """
+    if len(summed_parts(keys)) <= 1:
+        order = np.argsort(keys, kind="stable")
+        keys[...], places[...] = keys[order], places[order]
+        return
+    if bits < 0:  # all of them are equal
+        return
+    parts, shift = summed_parts(keys), np.uint64(bits)
+
+    def bytes_of(part: Array) -> Array:
+        return (part >> shift).astype(np.uint8)
+
+    found = [np.bincount(bytes_of(keys[part]), minlength=256) for part in each(parts, keys)]
+    counts = np.sum(found, axis=0)
+    ends = np.cumsum(counts)
+    following, arrays = ends - counts, (keys, places)
+    dealt = tuple(empty_beside(array) for array in arrays)
+    for part in each(parts, *arrays, *dealt):
+        values = bytes_of(keys[part])
+        order = np.argsort(values, kind="stable")
+        values, own = values[order], np.bincount(values, minlength=256)
+        # Each goes behind those of its value that came before.
+        targets = np.arange(len(values)) + (following - np.cumsum(own) + own)[values]
+        for array, out in zip(arrays, dealt, strict=True):
+            out[targets] = array[part][order]
+        following += own
+    for part in each(parts, *arrays, *dealt):
+        keys[part], places[part] = dealt[0][part], dealt[1][part]
+    del dealt
+    bounds = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+    for bucket in each([bound for bound in bounds if bound.stop - bound.start > 1], *arrays):
+        _sort(keys[bucket], places[bucket], bits - 8)
 
 
 def hash_rows(X: Array, bits: Array, salts: Array, keys: Array) -> None:
