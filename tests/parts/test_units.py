@@ -44,6 +44,15 @@ def test_a_photograph_shares_a_unit_though_its_pixels_differ():
     assert unit_differences(frames) == Differences()
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_medians_that_are_zero_but_for_chance_make_no_image_of_a_table(seed):
+    # Medians of columns in ever larger units grow together, however near to zero they are.
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(1000, 5)) @ rng.normal(size=(5, 64)) + 0.1 * rng.normal(size=(1000, 64))
+    X[rng.random(X.shape) < 0.01] += 10
+    assert unit_differences(X * np.geomspace(0.01, 100, 64)) == Differences(spreads=True)
+
+
 def test_missing_wrong_and_constant_entries_do_not_matter():
     X = table(1, offset=300, decades=1)
     X[:, 3] = 7.0

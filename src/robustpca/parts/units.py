@@ -22,7 +22,7 @@ PER_MAD, PER_RANGE = 1.4826, 1 / 2.5631
 SPREAD_RATIO = 10.0
 # or their medians by more than this many spreads,
 MEDIAN_RATIO = 3.0
-# unless they are many, and neighbouring columns have similar medians as in an image.
+# unless they are many, and neighbouring columns have similar offsets as in an image.
 MANY_COLUMNS, NEIGHBOUR_CORRELATION = 50, 0.5
 # Data that are this many spreads away from zero are centred in any case: digits would be lost.
 FAR = 1e3
@@ -174,23 +174,29 @@ def unit_differences(X: Array) -> Differences:
     if np.count_nonzero(genuine) < 2:
         return Differences()
     typical = float(np.median(sizes[genuine]))
-    lone = _is_lone(median, np.where(genuine, sizes, typical), len(X))
-    median, sizes = median[genuine], sizes[genuine]
+    offsets = _offsets(median, np.where(genuine, sizes, typical), len(X))
+    lone = bool(0 < np.abs(offsets).sum() < FEW_COLUMNS * np.linalg.norm(offsets))
+    median, sizes, offsets = median[genuine], sizes[genuine], offsets[genuine]
     far = float(np.median(np.abs(median))) > FAR * typical
-    many = len(sizes) >= MANY_COLUMNS and np.ptp(median) > 0
-    if many and np.corrcoef(median[:-1], median[1:])[0, 1] > NEIGHBOUR_CORRELATION:
+    if len(sizes) >= MANY_COLUMNS and _alike(offsets[:-1], offsets[1:]) > NEIGHBOUR_CORRELATION:
         return Differences(far=far)
     least, most = np.percentile(sizes, [10, 90])
     apart = float(np.std(median)) > MEDIAN_RATIO * typical
     return Differences(apart, bool(most > SPREAD_RATIO * least), far, lone)
 
 
-def _is_lone(median: Array, sizes: Array, n_rows: int) -> bool:
-    """Whether few columns have a median that is not zero by chance."""
+def _offsets(median: Array, sizes: Array, n_rows: int) -> Array:
+    """Medians of columns, zero where they are no farther from it than by chance."""
     farthest = np.sqrt(2 * np.log(len(median))) + STANDARD_ERRORS
     errors = MEDIAN_ERROR * sizes / np.sqrt(n_rows)
-    offsets = np.abs(median[np.abs(median) > farthest * errors])
-    return bool(0 < offsets.sum() < FEW_COLUMNS * np.linalg.norm(offsets))
+    return np.where(np.abs(median) > farthest * errors, median, 0.0)
+
+
+def _alike(before: Array, behind: Array) -> float:
+    """Correlation of neighbours; zero for columns that are all alike."""
+    if np.ptp(before) == 0 or np.ptp(behind) == 0:
+        return 0.0
+    return float(np.corrcoef(before, behind)[0, 1])
 
 
 def column_moments(X: Array) -> tuple[Array, Array]:
