@@ -141,6 +141,9 @@ rng = np.random.default_rng(26145586)
 X = rng.normal(size=(2, 1)) @ rng.normal(size=(1, 40)) + 0.01 * rng.normal(size=(2, 40))
 X[0] = 0.0; X = 1e-3 * np.abs(X)
 RPCA(n_components="auto", solver="ialm")
+
+X = np.eye(25, 5, dtype=bool); X[1::2] = X[0]; y = np.arange(25) % 2
+Reweighted(KMeans(2, n_init=1, random_state=0))
 """
 
 

@@ -177,8 +177,10 @@ def test_a_fit_to_a_file_holds_no_array_of_the_size_of_the_data(
         (0.1, {"solver": "altproj", "n_components": 4}),
         (0.0, {"solver": "altproj", "n_components": 4}),
         (0.1, {"center": "median", "scale": "mad"}),
+        (0.1, {"debias": False}),
+        pytest.param(0.0, {}, marks=pytest.mark.slow),  # hundreds of passes
     ],
-    ids=["default", "altproj", "exact altproj", "units"],
+    ids=["default", "altproj", "exact altproj", "units", "not debiased", "exact"],
 )
 def test_more_rows_in_a_file_need_no_more_memory(noise, settings, tmp_path, monkeypatch):
     monkeypatch.setattr(column_ranks, "SORTED_ROWS", 1 << 9)

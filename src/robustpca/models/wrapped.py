@@ -37,7 +37,7 @@ class _WeightedModel:
     def __init__(self, estimator: Any, X: Any, y: Any) -> None:
         self.estimator, self.X, self.y = estimator, X, y
         self.fitted: Any = None
-        self.largest = float(max(X.max(), -X.min()))
+        self.largest = max(float(X.max()), -float(X.min()))
 
     @property
     def given(self) -> tuple[Any, ...]:
