@@ -539,9 +539,11 @@ def clean_entries(
     low_rank, flags = model.low_rank_, model.entry_flags_ & ~missing
     sigmas = _sigmas(X, model, flags)
     counts = np.maximum((~missing).sum(axis=1), 1)
-    whole = np.flatnonzero(flags.sum(axis=1) > WHOLE_ROW * counts)
+    many = flags.sum(axis=1) > WHOLE_ROW * counts
     if flag_rate == "auto":
         flags &= np.abs(sigmas) > _tails(sigmas)
+    # Many entries that are a little off, and none beyond the tails, make no wrong row.
+    whole = np.flatnonzero(many & flags.any(axis=1))
     flags[whole] = False
     restored = np.full_like(X, np.nan) if remove else low_rank
     return EntriesFound(
