@@ -82,6 +82,13 @@ def test_cells_that_are_a_little_off_make_no_wrong_row(seed):
     assert found.wrong.any() or found.verdict == "No cell of 1440 is wrong or missing."
 
 
+def test_columns_without_anything_in_common_are_answered_without_advice_on_parameters():
+    X = np.random.default_rng(0).normal(size=(150, 6))
+    X[7, 2] = 40.0
+    found = clean_entries(X)  # warnings are errors here
+    assert [(cell.row, cell.column) for cell in found.cells] == [("7", "x2")]
+
+
 @pytest.mark.parametrize("noise", ["gaussian", "student"])
 def test_few_cells_of_clean_tables_are_called_wrong(noise):
     counts = []
@@ -260,6 +267,17 @@ def test_check_finds_nothing_in_a_clean_table():
     assert found.verdict == "Nothing is wrong that PCA would mind."
     assert "PCA(n_components=3)" in found.code
     assert set(found.lines.values()) == {"none", "much the same in all columns"}
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_rows_are_not_bad_by_cells_that_check_restored(seed):
+    rng = np.random.default_rng(seed)
+    shares = rng.normal(size=(150, 2)) @ rng.normal(size=(2, 5)) + 0.2 * rng.normal(size=(150, 5))
+    shares = np.exp(0.4 * shares)
+    X = np.round(100 * shares / shares.sum(axis=1, keepdims=True), 1)  # percentages of a whole
+    found = check(X)
+    assert found.entries.wrong.any()
+    assert found.rows.far.sum() <= find_rows(X).far.sum() + 1
 
 
 def test_check_looks_at_a_sample_of_a_long_table(monkeypatch):

@@ -259,6 +259,12 @@ def check(data: Any, *, callback: Callback | None = None) -> Check:
     entries = clean_entries(sample, callback=callback)
     repaired = np.where(entries.wrong, entries.model.low_rank_, sample.X)
     rows = find_rows(replace(sample, X=repaired), callback=callback)
+    spoiled = entries.wrong & rows.far[:, None]
+    if spoiled.any():
+        # Restored cells may break what holds exactly, such as a sum: a row that does not fit with
+        # them is bad only if it does not fit as given either, as `find_rows` would tell.
+        repaired = np.where(spoiled, sample.X, repaired)
+        rows = find_rows(replace(sample, X=repaired), callback=callback)
     suggestion = suggest(repaired)
     differ = unit_differences(X)
     twins = _repeated(X.T, table.names)

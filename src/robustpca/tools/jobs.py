@@ -642,10 +642,13 @@ def _with_last_directions(model: Any, X: Array) -> Any:
 
 def _decomposed(X: Array, callback: Callback | None, **parameters: Any) -> Any:
     """RPCA of a table."""
-    model = _fitted(RPCA(callback=callback, **parameters), X)
-    if model.entry_flags_.mean() > MANY_FLAGS:
-        parameters |= {"center": "median", "scale": "mad", "noise": LITTLE_NOISE}
-        model = _fitted(RPCA(callback=callback, **parameters), X)
+    with warnings.catch_warnings():
+        # Advice on parameters of RPCA, which nobody gave here.
+        warnings.simplefilter("ignore", UserWarning)
+        model = RPCA(callback=callback, **parameters).fit(X)
+        if model.entry_flags_.mean() > MANY_FLAGS:
+            parameters |= {"center": "median", "scale": "mad", "noise": LITTLE_NOISE}
+            model = RPCA(callback=callback, **parameters).fit(X)
     return model
 
 
