@@ -280,6 +280,18 @@ def test_rows_are_not_bad_by_cells_that_check_restored(seed):
     assert found.rows.far.sum() <= find_rows(X).far.sum() + 1
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_check_tells_a_bad_row_among_few(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 3)) @ rng.normal(size=(3, 120)) + 0.2 * rng.normal(size=(30, 120)) + 5
+    X[4] = 8 * rng.normal(size=120)
+    found = check(X)
+    assert found.bad.nonzero()[0].tolist()[:1] == [4]
+    assert "bad row" in found.verdict
+    assert found.lines["bad rows"].split(": ")[1].startswith("4")
+    assert "robustpca rows data -o marked" in found.commands
+
+
 def test_check_looks_at_a_sample_of_a_long_table(monkeypatch):
     monkeypatch.setattr("robustpca.tools.checks.CHECKED_ROWS", 200)
     found = check(table(11, n=400)[0])
