@@ -398,6 +398,16 @@ def test_a_wrong_cell_is_found_in_a_column_that_others_hardly_tell(seed):
     assert clean_entries(X).wrong[5, 2]
 
 
+def test_counts_with_zeros_may_have_long_tails():
+    rng = np.random.default_rng(2)
+    rates = np.exp(2 + 0.3 * rng.normal(size=(200, 2)) @ rng.normal(size=(2, 7)))
+    found = clean_entries(rng.poisson(rates))
+    assert found.wrong.any()
+    told = "right numbers may look wrong: take their logarithms first, of 1 + x where"
+    assert told in found.remarks[0]
+    assert clean_entries(np.log1p(found.table.X)).wrong.sum() < found.wrong.sum() / 3
+
+
 def test_columns_with_long_tails_are_named_where_something_is_flagged():
     X = planted(0)
     tailed = np.exp(X)
