@@ -83,6 +83,15 @@ def test_offsets_of_few_columns_are_subtracted_and_nothing_is_scaled(seed):
     assert unit_differences(table(seed) + 5.0) == Differences()
 
 
+def test_a_column_of_huge_numbers_does_not_make_the_others_rounding_errors():
+    times = 1.7e12 + 3.6e6 * np.arange(400)
+    found = unit_differences(np.column_stack([table(0), times]))
+    assert found.medians
+    # Columns that are rounding errors of the others have no unit.
+    errors = 1e-16 * np.random.default_rng(0).normal(size=(400, 10))
+    assert unit_differences(np.column_stack([table(0), errors])) == Differences()
+
+
 def test_few_rows_say_nothing_about_units():
     assert unit_differences(table(0, n=9, offset=1e5)) == Differences()
     assert unit_differences(table(0, n=10, offset=1e5)).medians

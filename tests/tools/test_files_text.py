@@ -161,6 +161,18 @@ def test_numbers_that_count_or_name_are_left_out(written):
     assert table.labels == list("1234567")
 
 
+def test_time_stamps_are_no_measurements(written):
+    lines = ["a,seconds,millis,back,jumps,b"]
+    lines += [
+        f"{i / 8},{1700000000 + 60 * i},{1700000000000 + i * i},{1700000000 - i},"
+        f"{1700000000 + 7 * i % 5},{i**2 / 8}"
+        for i in range(9)
+    ]
+    table = read(written("\n".join(lines)))
+    assert table.names == ["a", "jumps", "b"]
+    assert table.left_out == {"seconds": "date", "millis": "date", "back": "date"}
+
+
 def test_answers_are_left_out_beside_measurements(written):
     lines = ["a,b,c,passed,shift,rare,level"]
     lines += [

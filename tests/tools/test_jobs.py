@@ -72,6 +72,23 @@ def test_rows_that_are_wrong_as_a_whole_are_left_as_given():
     assert "wrong in many cells and left as given" in found.verdict
 
 
+@pytest.mark.parametrize("seed", [1, 4])
+def test_cells_that_are_a_little_off_make_no_wrong_row(seed):
+    rng, hours = np.random.default_rng(seed), np.arange(240)
+    day = 2 * np.pi * hours / 24
+    drift = np.column_stack([np.sin(day), np.cos(day), hours / 100]) @ rng.normal(size=(3, 6))
+    found = clean_entries(3 * drift + 20 + 0.1 * rng.normal(size=(240, 6)))
+    assert len(found.whole_rows) <= 0.05 * 240
+    assert found.wrong.any() or found.verdict == "No cell of 1440 is wrong or missing."
+
+
+def test_columns_without_anything_in_common_are_answered_without_advice_on_parameters():
+    X = np.random.default_rng(0).normal(size=(150, 6))
+    X[7, 2] = 40.0
+    found = clean_entries(X)  # warnings are errors here
+    assert [(cell.row, cell.column) for cell in found.cells] == [("7", "x2")]
+
+
 @pytest.mark.parametrize("noise", ["gaussian", "student"])
 def test_few_cells_of_clean_tables_are_called_wrong(noise):
     counts = []
@@ -252,6 +269,29 @@ def test_check_finds_nothing_in_a_clean_table():
     assert set(found.lines.values()) == {"none", "much the same in all columns"}
 
 
+@pytest.mark.parametrize("seed", [2, 3])
+def test_rows_are_not_bad_by_cells_that_check_restored(seed):
+    rng = np.random.default_rng(seed)
+    shares = rng.normal(size=(150, 2)) @ rng.normal(size=(2, 5)) + 0.2 * rng.normal(size=(150, 5))
+    shares = np.exp(0.4 * shares)
+    X = np.round(100 * shares / shares.sum(axis=1, keepdims=True), 1)  # percentages of a whole
+    found = check(X)
+    assert found.entries.wrong.any()
+    assert found.rows.far.sum() <= find_rows(X).far.sum() + 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_check_tells_a_bad_row_among_few(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 3)) @ rng.normal(size=(3, 120)) + 0.2 * rng.normal(size=(30, 120)) + 5
+    X[4] = 8 * rng.normal(size=120)
+    found = check(X)
+    assert found.bad.nonzero()[0].tolist()[:1] == [4]
+    assert "bad row" in found.verdict
+    assert found.lines["bad rows"].split(": ")[1].startswith("4")
+    assert "robustpca rows data -o marked" in found.commands
+
+
 def test_check_looks_at_a_sample_of_a_long_table(monkeypatch):
     monkeypatch.setattr("robustpca.tools.checks.CHECKED_ROWS", 200)
     found = check(table(11, n=400)[0])
@@ -356,6 +396,16 @@ def test_a_wrong_cell_is_found_in_a_column_that_others_hardly_tell(seed):
     X = planted(seed)
     X[5, 2] += 3.4
     assert clean_entries(X).wrong[5, 2]
+
+
+def test_counts_with_zeros_may_have_long_tails():
+    rng = np.random.default_rng(2)
+    rates = np.exp(2 + 0.3 * rng.normal(size=(200, 2)) @ rng.normal(size=(2, 7)))
+    found = clean_entries(rng.poisson(rates))
+    assert found.wrong.any()
+    told = "right numbers may look wrong: take their logarithms first, of 1 + x where"
+    assert told in found.remarks[0]
+    assert clean_entries(np.log1p(found.table.X)).wrong.sum() < found.wrong.sum() / 3
 
 
 def test_columns_with_long_tails_are_named_where_something_is_flagged():

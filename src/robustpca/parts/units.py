@@ -170,7 +170,10 @@ def unit_differences(X: Array) -> Differences:
         return Differences()
     low, median, high = column_percentiles(X, [10, 50, 90])
     sizes = PER_RANGE * (high - low)
-    genuine = sizes > ROUNDING * max(np.abs(high).max(), np.abs(low).max())
+    # Rounding errors are those of a column itself, or of what it was computed from: usual columns,
+    # but not one of far larger numbers, such as time stamps, beside which all others would be none.
+    largest = np.maximum(np.abs(high), np.abs(low))
+    genuine = sizes > ROUNDING * np.maximum(largest, np.median(largest))
     if np.count_nonzero(genuine) < 2:
         return Differences()
     typical = float(np.median(sizes[genuine]))

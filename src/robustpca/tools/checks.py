@@ -76,15 +76,25 @@ class Check:
         order = np.argsort(-shares, kind="stable")
         return {self.table.names[j]: float(shares[j]) for j in order if shares[j] > 0}
 
+    @cached_property
+    def bad(self) -> Array:
+        """Which rows do not fit: those that are far, or beyond the cutoff and wrong in many cells.
+
+        The cutoff of few rows is uncertain, so that hardly any is far beyond it.
+        """
+        many = np.zeros_like(self.rows.far)
+        many[self.entries.whole_rows] = True
+        return np.asarray(self.rows.far | (self.rows.flags & many))
+
     @property
     def verdict(self) -> str:
         """What is wrong, in a sentence."""
         n_missing = int(self.entries.missing.sum())
-        n_wrong, n_far = int(self.entries.wrong.sum()), int(self.rows.far.sum())
+        n_wrong, n_bad = int(self.entries.wrong.sum()), int(self.bad.sum())
         found = [
             (n_missing, counted(n_missing, "missing cell", "missing cells")),
             (n_wrong, counted(n_wrong, "wrong cell", "wrong cells")),
-            (n_far, counted(n_far, "bad row", "bad rows")),
+            (n_bad, counted(n_bad, "bad row", "bad rows")),
         ]
         troubles = [text for number, text in found if number]
         if not troubles:
@@ -106,7 +116,7 @@ class Check:
         worst = [f"{name} ({share:.1%})" for name, share in self.missing_shares.items()]
         n_missing = int(np.isnan(X).sum())
         cells = [cell for cell in entries.cells if cell.kind == "wrong"]
-        bad = [rows.table.labels[i] for i in rows.order if rows.far[i]]
+        bad = [rows.table.labels[i] for i in rows.order if self.bad[i]]
         close = ", close together" if "a group of bad rows" in self.suggestion.troubles else ""
         groups = self.suggestion.troubles.get("groups", "")
         return {
@@ -140,7 +150,7 @@ class Check:
         n_wrong, n_missing = int(self.entries.wrong.sum()), int(np.isnan(self.table.X).sum())
         if n_wrong or n_missing:
             found[f"robustpca entries {path} -o cleaned"] = "restore wrong and missing cells"
-        if self.rows.far.any():
+        if self.bad.any():
             found[f"robustpca rows {path} -o marked"] = "mark the bad rows, and say why"
         return found or {f"robustpca rows {path}": "see the rows that are nearest to the edge"}
 
@@ -259,6 +269,12 @@ def check(data: Any, *, callback: Callback | None = None) -> Check:
     entries = clean_entries(sample, callback=callback)
     repaired = np.where(entries.wrong, entries.model.low_rank_, sample.X)
     rows = find_rows(replace(sample, X=repaired), callback=callback)
+    spoiled = entries.wrong & rows.far[:, None]
+    if spoiled.any():
+        # Restored cells may break what holds exactly, such as a sum: a row that does not fit with
+        # them is bad only if it does not fit as given either, as `find_rows` would tell.
+        repaired = np.where(spoiled, sample.X, repaired)
+        rows = find_rows(replace(sample, X=repaired), callback=callback)
     suggestion = suggest(repaired)
     differ = unit_differences(X)
     twins = _repeated(X.T, table.names)

@@ -539,9 +539,11 @@ def clean_entries(
     low_rank, flags = model.low_rank_, model.entry_flags_ & ~missing
     sigmas = _sigmas(X, model, flags)
     counts = np.maximum((~missing).sum(axis=1), 1)
-    whole = np.flatnonzero(flags.sum(axis=1) > WHOLE_ROW * counts)
+    many = flags.sum(axis=1) > WHOLE_ROW * counts
     if flag_rate == "auto":
         flags &= np.abs(sigmas) > _tails(sigmas)
+    # Many entries that are a little off, and none beyond the tails, make no wrong row.
+    whole = np.flatnonzero(many & flags.any(axis=1))
     flags[whole] = False
     restored = np.full_like(X, np.nan) if remove else low_rank
     return EntriesFound(
@@ -640,10 +642,13 @@ def _with_last_directions(model: Any, X: Array) -> Any:
 
 def _decomposed(X: Array, callback: Callback | None, **parameters: Any) -> Any:
     """RPCA of a table."""
-    model = _fitted(RPCA(callback=callback, **parameters), X)
-    if model.entry_flags_.mean() > MANY_FLAGS:
-        parameters |= {"center": "median", "scale": "mad", "noise": LITTLE_NOISE}
-        model = _fitted(RPCA(callback=callback, **parameters), X)
+    with warnings.catch_warnings():
+        # Advice on parameters of RPCA, which nobody gave here.
+        warnings.simplefilter("ignore", UserWarning)
+        model = RPCA(callback=callback, **parameters).fit(X)
+        if model.entry_flags_.mean() > MANY_FLAGS:
+            parameters |= {"center": "median", "scale": "mad", "noise": LITTLE_NOISE}
+            model = RPCA(callback=callback, **parameters).fit(X)
     return model
 
 

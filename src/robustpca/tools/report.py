@@ -262,7 +262,7 @@ def _entries_page(found: EntriesFound, command: str) -> Page:
 
 
 def _check_page(found: Check, command: str) -> Page:
-    rows = rows_page(found.rows, command) if found.rows.far.any() else None
+    rows = rows_page(found.rows, command) if found.bad.any() else None
     wrong = bool(found.entries.wrong.any() or found.entries.missing.any())
     entries = _entries_page(found.entries, command) if wrong else None
     return Page(

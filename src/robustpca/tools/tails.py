@@ -15,7 +15,7 @@ TINY = float(np.finfo(np.float64).tiny)
 
 
 def long_tails(table: Table) -> list[str]:
-    """Names of the columns of positive numbers whose logarithms are far less skewed.
+    """Names of the columns of positive numbers, or of counts, whose logarithms are far less skewed.
 
     Quantiles decide, so that a few wrong cells do not.
 
@@ -45,10 +45,15 @@ def long_tails(table: Table) -> list[str]:
         name
         for name, values in zip(table.names, columns, strict=True)
         if len(values) >= FEWEST
-        and values.min() > 0
+        and (values.min() > 0 or _with_zeros(values))
         and skewness(values) > LONG
-        and abs(skewness(np.log(values))) < MENDED
+        and abs(skewness(np.log1p(values) if _with_zeros(values) else np.log(values))) < MENDED
     ]
+
+
+def _with_zeros(values: Array) -> bool:
+    """Whether numbers are counts some of which are zero, and have no logarithm."""
+    return bool(values.min() == 0 and (values == np.floor(values)).all())
 
 
 def skewness(values: Array) -> float:
@@ -63,7 +68,8 @@ def tail_remark(table: Table) -> list[str]:
     if not names:
         return []
     has, its = plural(len(names), "has", "have"), plural(len(names), "its", "their")
+    zeros = bool((table.X[:, [table.names.index(name) for name in names]] == 0).any())
     return [
         f"{listed(names)} {has} a long upper tail, in which right numbers may look wrong: take "
-        f"{its} logarithms first."
+        f"{its} logarithms first{', of 1 + x where there are zeros' if zeros else ''}."
     ]

@@ -31,6 +31,9 @@ MOSTLY = 0.8
 NAMED = 0.9
 # Whole numbers that count up say nothing in a table of fewer rows.
 COUNTED_ROWS = 5
+# Whole numbers that never go back are time stamps if they are seconds since 1970 from 2001 to 2099,
+# or thousandths, millionths or billionths of seconds.
+EPOCH, TICKS = (1e9, 4.1e9), (1.0, 1e3, 1e6, 1e9)
 # Zeros and ones are answers, no measurements, if there are enough rows to tell, if the rarer of
 # them has at least this share (a few ones among zeros may be errors, or pixels near an edge), and
 # if most columns are measurements: tables of answers, and binary images, are used as they are.
@@ -295,6 +298,8 @@ def _no_measurement(values: Array, names_things: bool) -> str | None:
         return "row numbers"
     if names_things:
         return "identifier"
+    if _time_stamps(values):
+        return "date"
     day = values[np.isfinite(values)]
     months, days = day // 100 % 100, day % 100
     is_day = (day >= 19000101) & (day <= 21001231) & (months >= 1) & (months <= 12)
@@ -311,6 +316,18 @@ def _counts_up(values: Array) -> bool:
     n_rows = len(values)
     return n_rows >= COUNTED_ROWS and bool(
         values[0] in (0, 1) and (values == values[0] + np.arange(n_rows)).all()
+    )
+
+
+def _time_stamps(values: Array) -> bool:
+    """Whether whole numbers are times of a clock, in the order in which they came or backwards."""
+    there = values[np.isfinite(values)]
+    steps, (first, last) = np.diff(there), EPOCH
+    return (
+        len(there) >= COUNTED_ROWS
+        and bool(steps.any())
+        and bool((steps >= 0).all() or (steps <= 0).all())
+        and any(first * tick <= there.min() and there.max() < last * tick for tick in TICKS)
     )
 
 
