@@ -9,6 +9,7 @@ from robustpca.engine.linalg import (
     flip_signs,
     in_safe_units,
     median,
+    medians,
     orthonormal,
     principal_axes,
     selected,
@@ -254,6 +255,14 @@ def test_medians_are_those_of_numpy(n_values, rng):
     values = rng.standard_cauchy(n_values)
     assert median(values) == np.median(values)
     assert median(np.zeros(n_values)) == 0.0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n_values", [1, 2, 7, 1000])
+def test_medians_of_rows_are_those_of_numpy_in_any_layout(n_values, dtype, rng):
+    A = rng.standard_cauchy((5, n_values)).astype(dtype)
+    for rows in (A, np.asfortranarray(A)):
+        np.testing.assert_array_equal(medians(rows), np.median(A, axis=1))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

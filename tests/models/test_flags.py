@@ -13,6 +13,7 @@ from robustpca import EPCA, FRPCAG, GLRAM, L1PCA, PCAAN, AngularEmbedding
 from robustpca.datasets.synthetic import planted_subspace
 from robustpca.models.base import FLAG_ROWS
 from robustpca.models.flags import (
+    RIDGE,
     Scatter,
     cutoff_of,
     different_rows,
@@ -170,6 +171,18 @@ def test_the_scatter_of_the_scores_is_that_of_clean_rows(rng):
     whole = Scatter(scatter.center * units, scatter.whitener / units[:, None])
     expected = np.log(np.linalg.det(covariance))
     assert whole.log_determinant == pytest.approx(expected, abs=0.4)
+
+
+@pytest.mark.parametrize("thinnest", [1.0, 0.02, 1e-3, 1e-9])
+def test_no_direction_of_the_scores_is_tighter_than_the_ridge(thinnest, rng):
+    # The floor counts along the axes of the scores, which are none of the coordinates.
+    turn = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    codes = (rng.normal(size=(3000, 4)) * [1.0, 1.0, 1.0, thinnest]) @ turn.T
+    whitener = robust_scatter(codes)[0].whitener
+    tightest = max(thinnest, np.sqrt(RIDGE))
+    assert np.linalg.cond(whitener) == pytest.approx(1 / tightest, rel=0.15)
+    along = np.linalg.norm(turn.T @ whitener, axis=1)
+    assert along[3] / along[0] == pytest.approx(1 / tightest, rel=0.15)
 
 
 def test_outliers_that_are_merely_large_rank_high():

@@ -161,10 +161,7 @@ class DenseBlock(Block):
 
     def rough_adjoint(self, A: Array) -> Array:
         """What `adjoint` gives, to single precision."""
-        rough = DenseBlock(self.block, self.center, np.dtype(np.float32))
-        # A centre far away must not lose its digits.
-        rough.center = self.center
-        return rough.adjoint(A)
+        return self._rough().adjoint(A)
 
     def weighted_gram(self, weights: Array | None = None) -> tuple[Array, Array]:
         """Weighted sum of the rows and of their outer products; equal weights by default."""
@@ -186,19 +183,22 @@ class DenseBlock(Block):
         That takes little more than half as long. Sums that single precision cannot hold are not
         finite.
         """
-        roots = np.sqrt(weights)
-        total = np.zeros(self.block.shape[1])
+        rough, roots = self._rough(), np.sqrt(weights).astype(np.float32)
+        total = -weights.sum() * self.center
         gram = np.zeros((len(total), len(total)))
-        rough: Array | None = None
         with np.errstate(over="ignore", invalid="ignore"):
-            for place, tile in self.tiles(at_least=4 * len(total)):
-                total += weights[place] @ tile
-                if rough is None:
-                    rough = np.empty_like(tile, np.float32)
-                single = rough[: len(tile)]
-                np.multiply(tile, roots[place, None], out=single, casting="same_kind")
-                gram += single.T @ single
+            for place, tile in rough.tiles(at_least=4 * len(total)):
+                total += weights[place] @ self.block[place]
+                tile *= roots[place, None]
+                gram += tile.T @ tile
         return total, gram
+
+    def _rough(self) -> "DenseBlock":
+        """The rows as tiles in single precision."""
+        rough = DenseBlock(self.block, self.center, np.dtype(np.float32))
+        # A centre far away must not lose its digits.
+        rough.center = self.center
+        return rough
 
     def square_norms(self) -> Array:
         """Squared norm of each row."""

@@ -28,11 +28,20 @@ def inner_product(A: Array, B: Array) -> float:
 
 def median(values: Array) -> float:
     """Median of some numbers, none of them NaN, without the checks of `numpy.median`."""
-    middle = len(values) // 2
-    places = [middle] if len(values) % 2 else [middle - 1, middle]
     if len(values) > MANY_VALUES:
+        middle = len(values) // 2
+        places = [middle] if len(values) % 2 else [middle - 1, middle]
         return float(np.mean([selected(values, place) for place in places]))
-    return float(np.partition(values, places)[places].mean())
+    return float(medians(values))
+
+
+def medians(A: Array) -> Array:
+    """Median of each row, none of them with NaN, without the checks of `numpy.median`."""
+    # One place is found several times as fast as two.
+    middle = A.shape[-1] // 2
+    parts = np.partition(A, middle, axis=-1)
+    high = parts[..., middle]
+    return high if A.shape[-1] % 2 else (parts[..., :middle].max(axis=-1) + high) / 2
 
 
 def selected(values: Array, rank: int) -> Any:

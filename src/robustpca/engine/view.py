@@ -166,7 +166,8 @@ def _placed_anew(
     lost = np.flatnonzero(found < block.cancels[block.dtype.name] * (norms + square))
     if len(lost):
         found[lost] = moved.select(lost).square_norms()
-    codes = codes[:, :-1] - (step @ basis).astype(codes.dtype)
+    codes = codes[:, :-1]
+    codes -= (step @ basis).astype(codes.dtype)
     return codes, found, np.maximum(moved.square_distances(codes, found, basis), 0.0)
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 from scipy import special
+from scipy.linalg import lapack
 
-from robustpca.engine.linalg import Array, square_norms
+from robustpca.engine.linalg import Array, median, medians, square_norms
 
 # Of each row: to the subspace; within it to the centre, in standard deviations; to the centre.
 Distances = tuple[Array, Array, Array]
@@ -54,7 +55,11 @@ class Scatter:
 
     def distances(self, codes: Array) -> Array:
         """Distance of each row of scores to the centre, in standard deviations."""
-        return np.sqrt(square_norms((codes - self.center) @ self.whitener))
+        # Scores are near the centre, which may be subtracted later. BLAS is a good deal faster on
+        # the transposes.
+        scores = self.whitener.T @ codes.T
+        scores -= (self.center @ self.whitener)[:, None]
+        return np.sqrt(square_norms(scores.T))
 
     def central(self, codes: Array, orthogonal: Array) -> Array:
         """Distance of each row to the centre, in the units of the data."""
@@ -159,6 +164,11 @@ def flags(
     Flags
         Scales and cutoffs of the distances.
     """
+    # Rows that the method left out do not say what is usual, and stand for no others like them; all
+    # other rows are taken to be usual.
+    if not shares.all():
+        order = np.argsort(shares <= 0, kind="stable")
+        codes, residuals, shares = codes[order], residuals[order], shares[order]
     usable = variances > 1e-12 * max(variances.max(initial=0.0), np.finfo(np.float64).tiny)
     units = np.where(usable, 1 / np.sqrt(np.where(usable, variances, 1.0)), 0.0)
     scaled = codes.astype(np.float64) * units
@@ -166,11 +176,7 @@ def flags(
     leverage = np.minimum(leverages(scaled, shares), LARGEST_LEVERAGE)
     orthogonal = np.sqrt(residuals) / (1 - leverage)
     genuine = np.where(orthogonal > floor, orthogonal / max(orthogonal.max(), floor), 0.0)
-    # Rows that the method left out do not say what is usual, and stand for no others like them; all
-    # other rows are taken to be usual.
-    order = np.argsort(shares <= 0, kind="stable")
-    kinds, n_usual = different_rows(np.column_stack([scaled, genuine])[order])
-    kinds = order[kinds]
+    kinds, n_usual = different_rows(np.column_stack([scaled, genuine]))
     scaled, orthogonal, shares = scaled[kinds], orthogonal[kinds], shares[kinds]
     scatter, score = robust_scatter(scaled)
     scatter = Scatter(
@@ -188,7 +194,7 @@ def flags(
     middle, cutoff = cutoff_of(joint(scales, (orthogonal, score, central)), n_usual)
     noise = 0.0
     if n_outside > 0:
-        noise = float(np.median(orthogonal)) ** 2 / _chi_square(0.5, n_outside)
+        noise = median(orthogonal) ** 2 / _chi_square(0.5, n_outside)
         noise = max(noise, floor**2 / n_outside)
     return Flags(scatter, tuple(scales), middle, cutoff, noise, n_outside)
 
@@ -242,8 +248,8 @@ def bulk(values: Array, n_spreads: float, n_usual: int = 0) -> Array:
         n_before = len(kept)
         n_near = np.searchsorted(ordered, middle + n_spreads * spread + 1e-9, side="right")
         kept = ordered[: max(int(n_near), n_half, n_usual)]
-        middle = np.median(kept)
-        spread = np.median(np.abs(kept - middle)) / QUARTILE
+        middle = median(kept)
+        spread = median(np.abs(kept - middle)) / QUARTILE
         if len(kept) == n_before:
             break
     return kept
@@ -276,9 +282,11 @@ def robust_scatter(codes: Array) -> tuple[Scatter, Array]:
     n_rows, used = len(codes), codes.any(axis=0)
     n_used = max(int(np.count_nonzero(used)), 1)
     n_some = max(STEP_ROWS, STEP_ROWS_PER_COMPONENT * n_used)
-    some = codes[:: max(1, n_rows // n_some)]
-    center = np.median(some, axis=0)
-    spread = np.median(np.abs(some - center), axis=0) / QUARTILE
+    # All that follows is faster along columns.
+    codes = np.asfortranarray(codes)
+    some = np.asfortranarray(codes[:: max(1, n_rows // n_some)])
+    center = medians(some.T)
+    spread = medians(np.abs(some - center).T) / QUARTILE
     spread = np.where(used, np.maximum(spread, np.sqrt(RIDGE)), 1.0)
     scatter = Scatter(center, np.diag(used / spread))
     if n_used > MANY_COMPONENTS or n_rows < 4 * n_used + 2:
@@ -292,13 +300,13 @@ def robust_scatter(codes: Array) -> tuple[Scatter, Array]:
         near = distances <= np.partition(distances, n_half - 1)[n_half - 1]
         if np.array_equal(near, before):
             break
-        scatter = _scatter(some[near])
+        scatter = _scatter(some.T.compress(near, axis=1).T)
         distances = scatter.distances(some)
     distances = scatter.distances(codes)
     scale, farthest = _scale(distances, n_used, 0.5), np.sqrt(_chi_square(CLEAN, n_used))
     for _ in range(3):
         near = distances <= scale * farthest
-        scatter = _scatter(codes[near])
+        scatter = _scatter(codes.T.compress(near, axis=1).T)
         distances = scatter.distances(codes)
         scale = _scale(distances[near], n_used, 0.5 * CLEAN)
     # Rows draw the estimate towards themselves, which new rows do not.
@@ -310,7 +318,7 @@ def robust_scatter(codes: Array) -> tuple[Scatter, Array]:
 
 def _scale(distances: Array, n_components: int, quantile: float) -> float:
     """What the median of distances is a multiple of, if it is this quantile of Gaussian ones."""
-    scale = float(np.median(distances) / np.sqrt(_chi_square(quantile, n_components)))
+    scale = median(distances) / float(np.sqrt(_chi_square(quantile, n_components)))
     return scale if scale > 0 else 1.0
 
 
@@ -323,5 +331,8 @@ def _scatter(codes: Array) -> Scatter:
     center = codes.mean(axis=0)
     centred = codes - center
     covariance = centred.T @ centred / max(len(codes) - 1, 1)
+    # A triangular factor takes a fifth of the time of eigenvectors, and has no floor of its own.
+    if lapack.dpotrf(covariance - RIDGE * np.eye(len(covariance)))[1] == 0:
+        return Scatter(center, lapack.dtrtri(lapack.dpotrf(covariance)[0])[0])
     values, axes = np.linalg.eigh(covariance)
     return Scatter(center, axes / np.sqrt(np.maximum(values, RIDGE)))

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from scipy import linalg
 
-from robustpca.engine.linalg import Array, orthonormal, square_norms
+from robustpca.engine.linalg import Array, median, orthonormal, square_norms
 from robustpca.engine.rows import ArrayRows, Rows
 from robustpca.parts.starts import challenged, nearer_half, trusted_half
 
@@ -150,8 +150,8 @@ def _judged(codes: Array, c: int, half: Array, rng: np.random.RandomState) -> Ca
     center = codes[own].mean(axis=0)
     axes = linalg.svd(codes[own] - center, full_matrices=False, check_finite=False)[2][:c]
     robust, fitted = _distances(codes, center, axes), square_norms(codes[:, c:])
-    scale = float(np.median(robust[others]))
-    worse = float(np.median(fitted[others])) / max(scale, np.finfo(np.float64).tiny)
+    scale = median(robust[others])
+    worse = median(fitted[others]) / max(scale, np.finfo(np.float64).tiny)
     held = np.count_nonzero((robust > FAR**2 * scale) & (fitted < robust / HELD**2))
     cosine = np.linalg.svd(axes[:, :c], compute_uv=False).min()
     angle = float(np.degrees(np.arccos(min(1.0, cosine))))

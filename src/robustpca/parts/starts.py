@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustpca.engine.blocks import DenseBlock
-from robustpca.engine.linalg import Array, median, principal_axes, square_norms
+from robustpca.engine.linalg import Array, median, medians, principal_axes, square_norms
 from robustpca.engine.rows import ArrayRows, Rows
 
 N_DIRECTIONS = 250
@@ -69,8 +69,8 @@ def outlyingness(
     directions = directions[:, lengths > 0] / lengths[lengths > 0]
     # One row for each direction: medians of contiguous numbers take a third of the time.
     scores = np.ascontiguousarray((sample @ directions).T)
-    location = np.median(scores, axis=1)
-    spread = np.median(np.abs(scores - location[:, None]), axis=1)
+    location = medians(scores)
+    spread = medians(np.abs(scores - location[:, None]))
     useful = spread > 1e-12 * max(float(spread.max(initial=0.0)), np.finfo(np.float64).tiny)
     far = np.zeros(n)
     if useful.any():
@@ -128,7 +128,7 @@ def challenged(
     chosen = np.zeros(n, dtype=bool)
     chosen[rng.choice(n, min(n, max(N_ROWS, least)), replace=False)] = True
     sample = rows.map("take", along=(chosen,))
-    middle = np.median(sample, axis=0)
+    middle = medians(sample.T)
     sample -= middle
     leading = _leading_directions(sample, n_components + N_BESIDE)
     X = sample @ leading
@@ -228,8 +228,8 @@ def _is_far_better(rival: _Plane, plane: _Plane, X: Array, rest: Array) -> bool:
     ours, theirs = (plane.axes @ left)[:, turned], (rival.axes @ right.T)[:, turned]
     # Of the plane of two such directions, each subspace leaves what is orthogonal to its own one.
     left_over = np.hstack([theirs - ours * cosines, ours - theirs * cosines])
-    scores = X @ (left_over / np.tile(sines, 2))
-    spread = np.median(np.abs(scores - np.median(scores, axis=0)), axis=0)
+    scores = (left_over / np.tile(sines, 2)).T @ X.T
+    spread = medians(np.abs(scores - medians(scores)[:, None]))
     by_us, by_rival = np.split(spread, 2)
     return bool(by_us @ by_us > NEARER**2 * (by_rival @ by_rival))
 
