@@ -233,25 +233,34 @@ class SplitMatrix:
         anderson.moved()
 
     def gap(
-        self, low_rank: LowRank, penalty: float, at_most: float, complete: bool
+        self, low_rank: LowRank, penalty: float, at_most: float, enough: float = np.inf
     ) -> tuple[Certificate, Array]:
         """Both parts and the duality gap, or a lower bound of it that is above ``at_most``.
 
-        With ``complete``, multipliers are first made to agree with both parts. The second result
-        are the multipliers that prove the gap.
+        If the gap is more than ``enough``, multipliers are made to agree with both parts. The
+        second result are the multipliers that prove the gap, if it is no more than that.
         """
         dual = empty_beside(self.A)
-        sparse_part, inner, squares, value = self.extract(low_rank, penalty, dual)
-        if complete:
+        sparse_part, inner, *sums = self.extract(low_rank, penalty, dual)
+        found = self._bound(dual, low_rank, at_most, inner, *sums)
+        if found > enough:
+            # Among entries that are right up to rounding errors it may lead away from the proof.
             inner = self._completed(dual, low_rank)
-        found = self._gap(low_rank, 1.0, inner, squares, value)
+            found = min(found, self._bound(dual, low_rank, at_most, inner, *sums))
+        return Certificate(low_rank, sparse_part, found), dual
+
+    def _bound(
+        self, dual: Array, low_rank: LowRank, at_most: float, inner: float, *sums: float
+    ) -> float:
+        """The gap that multipliers prove, or a lower bound of it that is above ``at_most``."""
+        found = self._gap(low_rank, 1.0, inner, *sums)
         # The norm costs as much as some passes; a part of it may be enough to see that the gap
         # is too large.
         for norm in self._norms(dual, low_rank):
             if found > at_most:
                 break
-            found = max(found, self._gap(low_rank, norm, inner, squares, value))
-        return Certificate(low_rank, sparse_part, found), dual
+            found = max(found, self._gap(low_rank, norm, inner, *sums))
+        return found
 
     def certify(self, low_rank: LowRank, penalty: float, enough: float = np.inf) -> Certificate:
         """Both parts and the duality gap; afterwards ``A`` holds the multipliers.

@@ -195,7 +195,7 @@ def split(
                 # A result has at least one pass of its own.
                 checked = run.iteration > 0 and run.penalties.is_checked(run.iteration, change, tol)
                 if exact and checked:
-                    gap = run.gap(max(tol, ROUGH_GAP))
+                    gap = run.gap(tol)
                     settled = change <= tol
                     if run.penalties.strict:
                         settled = settled or change > 0.5 * at.checked_change
@@ -353,11 +353,11 @@ class Run:
             loop.A[place] = low_rank.dense(place) + dual[place]
         loop.dual = None
 
-    def gap(self, at_most: float) -> float:
-        """The duality gap if it is no more than ``at_most``, otherwise a lower bound of it."""
+    def gap(self, tol: float) -> float:
+        """The duality gap if it is small enough to matter, otherwise a lower bound of it."""
         plain = self.loop.smoothness is None and self.loop.dtype == np.float64
-        complete = self.penalties.vanishing and plain
-        self.proof = self.loop.gap(self.look(), self.penalty, at_most, complete)
+        enough = tol if self.penalties.vanishing and plain else np.inf
+        self.proof = self.loop.gap(self.look(), self.penalty, max(tol, ROUGH_GAP), enough)
         gap = self.proof[0].gap
         self.penalties.note_gap(self.iteration, gap)
         return gap
