@@ -144,6 +144,9 @@ RPCA(n_components="auto", solver="ialm")
 
 X = np.eye(25, 5, dtype=bool); X[1::2] = X[0]; y = np.arange(25) % 2
 Reweighted(KMeans(2, n_init=1, random_state=0))
+
+X = np.eye(2, dtype="f4")[np.random.default_rng(90001263).integers(2, size=25)]
+AngularEmbedding(2, power_iterations=0)
 """
 
 

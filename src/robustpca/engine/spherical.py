@@ -199,12 +199,13 @@ def descend(view: View, tol: float, history: list[float]) -> tuple[float, int]:
     at the point hold it with a force of one each (Vardi and Zhang).
     """
     n_samples, tried = view.rows.shape[0], set[int]()
-    size, here = 0.0, 0
+    size, here, floor = 0.0, 0, 0.0
     for _ in range(MAX_STEPS):
         lengths = np.sqrt(view.square_lengths())
         history.append(float(lengths.sum()))
         typical = float(np.median(lengths))
-        floor = view.rows.floor * typical
+        # The typical length vanishes on the way to a point at which most rows are.
+        floor = max(floor, view.rows.floor * typical)
         if typical == 0:
             return 0.0, n_samples
         here, pull, force, gram = view.coordinates.sum(_slopes, floor, along=(view.outside,))
