@@ -147,6 +147,9 @@ Reweighted(KMeans(2, n_init=1, random_state=0))
 
 X = np.eye(2, dtype="f4")[np.random.default_rng(90001263).integers(2, size=25)]
 AngularEmbedding(2, power_iterations=0)
+
+X = np.ones((25, 40)); X[0, 0] = 1e8; X[:, -1] = X[:, 0]
+RPCA(n_components=4, noise=0.004584, solver="altproj", flag_rate=0.351)
 """
 
 

@@ -354,8 +354,8 @@ def hard_threshold(ratio: float) -> float:
 
 def _rooms(right: Array) -> Array:
     """Share of each column's noise that a fit with these directions leaves in the residuals."""
-    # The span of the rows of ``right``, which are nearly orthonormal.
-    whole = np.linalg.solve(right @ right.T, right)
+    # The span of the rows of ``right``, which are nearly orthonormal, or too many for the data.
+    whole = np.linalg.pinv(right @ right.T, hermitian=True) @ right
     return 1 - np.minimum(np.einsum("ij,ij->j", right, whole), MOST_LEVERAGE)
 
 
