@@ -150,6 +150,9 @@ AngularEmbedding(2, power_iterations=0)
 
 X = np.ones((25, 40)); X[0, 0] = 1e8; X[:, -1] = X[:, 0]
 RPCA(n_components=4, noise=0.004584, solver="altproj", flag_rate=0.351)
+
+X = np.ones((120, 5)); X[0] = 0.0; X *= 1e100
+ReweightedPCA(n_components=4)
 """
 
 

@@ -150,8 +150,11 @@ def _judged(codes: Array, c: int, half: Array, rng: np.random.RandomState) -> Ca
     center = codes[own].mean(axis=0)
     axes = linalg.svd(codes[own] - center, full_matrices=False, check_finite=False)[2][:c]
     robust, fitted = _distances(codes, center, axes), square_norms(codes[:, c:])
-    scale = median(robust[others])
-    worse = median(fitted[others]) / max(scale, np.finfo(np.float64).tiny)
+    # Distances at the level of rounding errors are none.
+    limits = np.finfo(np.float64)
+    rounding = limits.eps**2 * float(square_norms(codes).max())
+    scale = max(median(robust[others]), rounding, limits.tiny)
+    worse = median(fitted[others]) / scale
     held = np.count_nonzero((robust > FAR**2 * scale) & (fitted < robust / HELD**2))
     cosine = np.linalg.svd(axes[:, :c], compute_uv=False).min()
     angle = float(np.degrees(np.arccos(min(1.0, cosine))))
