@@ -202,13 +202,31 @@ def test_a_model_that_does_not_fit_on_the_disk_leaves_nothing(X, tmp_path, monke
     assert list(tmp_path.iterdir()) == []
 
 
+def client(status):
+    """A client that has one worker."""
+    return SimpleNamespace(status=status, nthreads=lambda: {"tcp://127.0.0.1:1": 1})
+
+
 class TestClusters:
+    def test_a_fit_does_not_wait_for_workers_for_ever(self, path, monkeypatch):
+        distributed = pytest.importorskip("distributed")
+        monkeypatch.setattr(dask_rows, "WAITING", 0.1)
+        monkeypatch.setattr(dask_rows, "WAITED", 0.3)
+        options = {"n_workers": 0, "processes": False, "dashboard_address": ":0"}
+        sentence = "no workers for 0 seconds. Start some with `dask worker [a-z]+://"
+        with (
+            distributed.LocalCluster(**options) as cluster,
+            distributed.Client(cluster),
+            pytest.warns(UserWarning, match="no workers, and the fit waits"),
+        ):
+            refused(EPCA(3), as_dask(np.load(path, mmap_mode="r")), sentence, ConnectionError)
+
     @pytest.mark.parametrize("error", [CancelledError(), OSError("Connection reset by peer")])
     def test_a_lost_scheduler_is_told(self, error, monkeypatch):
         def work():
             raise error
 
-        monkeypatch.setattr(dask_rows, "_client", lambda: SimpleNamespace(status="connecting"))
+        monkeypatch.setattr(dask_rows, "_client", lambda: client("connecting"))
         with pytest.raises(ConnectionError, match="connection to the Dask scheduler was lost"):
             dask_rows._again(work)
 
@@ -221,14 +239,14 @@ class TestClusters:
                 raise errors.pop()
             return 7
 
-        monkeypatch.setattr(dask_rows, "_client", lambda: SimpleNamespace(status="running"))
+        monkeypatch.setattr(dask_rows, "_client", lambda: client("running"))
         assert dask_rows._again(work) == 7
 
     def test_an_error_of_the_data_is_not_one_of_the_scheduler(self, monkeypatch):
         def work():
             raise OSError("Input/output error")
 
-        monkeypatch.setattr(dask_rows, "_client", lambda: SimpleNamespace(status="running"))
+        monkeypatch.setattr(dask_rows, "_client", lambda: client("running"))
         with pytest.raises(OSError, match="Input/output error"):
             dask_rows._again(work)
 

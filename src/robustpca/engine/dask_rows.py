@@ -3,6 +3,7 @@
 import copy
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from functools import partial
@@ -32,6 +33,8 @@ from robustpca.engine.threads import one_blas_thread
 
 # Workers that may die in one pass over the data.
 LOST_WORKERS = 8
+# Seconds without any worker after which a fit says that it waits, and after which it ends.
+WAITING, WAITED = 60.0, 600.0
 # Blocks that each thread of a cluster gets at a time from `Rows.stream`.
 BLOCKS_PER_THREAD = 2
 # Tasks that each of several threads gets in a pass over a long file, so that none waits for long at
@@ -289,6 +292,7 @@ def _again(work: Callable[[], T]) -> T:
     """Do some work, and anew where a worker died with what had been sent to it."""
     for n_left in reversed(range(LOST_WORKERS + 1)):
         try:
+            _await_workers()
             return work()
         except (CancelledError, OSError) as error:
             client = _client()
@@ -302,6 +306,32 @@ def _again(work: Callable[[], T]) -> T:
             if not n_left or of_data:
                 raise
     raise AssertionError
+
+
+def _await_workers() -> None:
+    """Wait for a cluster that has no workers, and not for ever."""
+    client = _client()
+    if client is None or client.nthreads():
+        return
+    # A cluster that adapts to its work starts workers for a task, and for nothing less.
+    task = client.submit(int, pure=False)
+    try:
+        task.result(timeout=WAITING)
+        return
+    except TimeoutError:
+        warnings.warn(
+            "The Dask cluster has no workers, and the fit waits for some. Start them with `dask "
+            f"worker {client.scheduler.address}`.",
+            stacklevel=2,
+        )
+    try:
+        task.result(timeout=WAITED - WAITING)
+    except TimeoutError:
+        raise ConnectionError(
+            f"The Dask cluster has had no workers for {WAITED:.0f} seconds. Start some with `dask "
+            f"worker {client.scheduler.address}`, and fit again; inside of "
+            "robustpca.checkpoint(path) a fit would go on."
+        ) from None
 
 
 def _is_of_dask(error: Exception) -> bool:
