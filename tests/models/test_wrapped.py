@@ -225,6 +225,13 @@ def test_features_that_overflow_in_double_precision_are_refused(rng):
         Reweighted(Ridge()).fit(sparse.csr_matrix(X), X[:, 0] / 1e80)
 
 
+def test_predictions_that_are_no_numbers_are_refused():
+    X = 1e9 * np.ones((9, 1), dtype=np.float32)
+    X[0] = 1e17
+    with pytest.raises(ValueError, match="Ridge predicts NaN or infinity for X, which is float32"):
+        Reweighted(Ridge(), weighting="uniform").fit(sparse.csr_matrix(X), np.arange(9) % 2)
+
+
 def test_it_is_what_its_estimator_is():
     assert is_regressor(Reweighted(Ridge()))
     assert is_clusterer(Reweighted(KMeans(3)))

@@ -58,11 +58,16 @@ class _WeightedModel:
             try:
                 self.fitted = fresh.fit(self.X, self.y, sample_weight=shares)
             except FloatingPointError as error:
-                way_out = "use float64, or divide X by that." if single else "divide X by that."
-                raise ValueError(
-                    f"{type(fresh).__name__} overflows on X, which is {self.X.dtype} with entries "
-                    f"up to {self.largest:.0e}: {way_out}"
-                ) from error
+                raise self._overflow("overflows on X") from error
+
+    def _overflow(self, what: str) -> ValueError:
+        """The error of an estimator that cannot compute with numbers of this size."""
+        single = self.X.dtype == np.float32
+        way_out = "use float64, or divide X by that." if single else "divide X by that."
+        return ValueError(
+            f"{type(self.estimator).__name__} {what}, which is {self.X.dtype} with entries up to "
+            f"{self.largest:.0e}: {way_out}"
+        )
 
     def residuals(self) -> Array:
         if hasattr(self.fitted, "cluster_centers_"):
@@ -70,6 +75,8 @@ class _WeightedModel:
             return np.square(distances, dtype=np.float64)
         n_samples = self.X.shape[0]
         predicted = np.reshape(self.fitted.predict(self.X), (n_samples, -1))
+        if not np.isfinite(predicted).all():
+            raise self._overflow("predicts NaN or infinity for X")
         errors = np.reshape(self.y, (n_samples, -1)) - predicted
         return np.square(errors, dtype=np.float64).sum(axis=1)
 
