@@ -1,3 +1,4 @@
+import itertools
 import re
 from fractions import Fraction
 from math import ceil
@@ -610,6 +611,25 @@ class TestExponentsBelowOne:
         best = CoRobust(gamma=gamma).solve(losses).objective
         assert best <= min(ends) * (1 + 1e-13)
         assert max(ends) > best * 1.001  # there are others to fall into
+
+    @pytest.mark.parametrize("beyond", [1e-3, 0.1, 0.4])
+    @pytest.mark.parametrize("gamma", [1.5e-4, 0.05, 0.4])
+    def test_bounds_near_the_concave_part_leave_no_pair_to_be_moved(self, gamma, beyond, rng):
+        turn = ((1 - gamma) / (1 + gamma)) ** (1 / gamma)
+        bound = turn + beyond * (1 - turn)
+        for spread in (0.1, 1.0, 3.0, 10.0) * 5:
+            losses = np.exp(spread * rng.normal(size=20))
+            step = CoRobust(bound, gamma).solve(losses)
+            assert step.weights.sum() == pytest.approx(1, rel=1e-12)
+            assert step.weights.max() <= bound * (1 + 1e-13)
+            for i, j in itertools.combinations(np.argsort(losses)[: step.n_active + 1], 2):
+                both = step.weights[i] + step.weights[j]
+                shares = np.linspace(max(0, both - bound), min(both, bound), 201)
+                pairs = [losses[i], losses[j]] @ (
+                    1 / (1 - np.array([shares, both - shares]) ** gamma)
+                )
+                here = [losses[i], losses[j]] @ (1 / (1 - step.weights[[i, j]] ** gamma))
+                assert here <= pairs.min() + 1e-11 * step.objective
 
     def test_of_ten_equal_samples_four_share_the_weight(self):
         # 4 / (1 - sqrt(1/4)) + 6 = 14; three or five samples have 14.1 and 14.05.

@@ -17,6 +17,8 @@ from robustpca.engine.linalg import Array, selected
 # Multipliers between which stationary points are looked for, how many of these are compared to
 # the last digit, and steps to a weight.
 N_MULTIPLIERS, N_COMPARED, NEWTON_STEPS = 400, 8, 12
+# So near to the least slope, its logarithm is a parabola of that of the weight.
+NEAR_TURN = 0.01
 # Exponents between this one and 1 have hundreds of stationary points.
 NEARLY_ONE = 0.99
 # Samples among which the active ones are sought before all are put into order.
@@ -337,7 +339,10 @@ class CoRobust(Weighting):
         least = float(self._log_slope(np.log(self._turn)))
         starts = np.log(leading) + least  # multipliers from which each sample may be active
         most = float(self._log_slope(np.log(bound)))
-        top = starts[-1] - least + most
+        # A weight in the concave part falls to what is left when all others are at the bound, and
+        # multipliers go beyond that.
+        left = max(1 - (np.ceil(1 / bound) - 1) * bound, 1e-13)
+        top = starts[-1] - least + max(most, float(self._log_slope(np.log(left / 2))))
         grid = np.union1d(starts, np.linspace(starts[0], top, N_MULTIPLIERS))
 
         def both(x: Array) -> tuple[Array, Array]:
@@ -387,14 +392,18 @@ class CoRobust(Weighting):
     def _root(self, log_slopes: Array, convex: bool = False) -> Array:
         """The weights with these slopes in the convex or in the concave part, by Newton's method.
 
-        It starts beyond the solution, where the slope is larger, and so approaches it from there.
+        It starts beyond the solution, where the slope is larger, and so approaches it from there;
+        near the least slope, where both parts meet, from the roots of a parabola.
         """
-        gamma = self.gamma
+        gamma, turn = self.gamma, np.log(self._turn)
         if convex:
             powers = -np.expm1((np.log(gamma) - log_slopes) / 2)
             x = np.log(np.maximum(powers, self._turn**gamma)) / gamma
         else:
-            x = np.minimum((np.log(gamma) - log_slopes) / (1 - gamma), np.log(self._turn))
+            x = np.minimum((np.log(gamma) - log_slopes) / (1 - gamma), turn)
+        above = np.maximum(log_slopes - self._log_slope(turn), 0.0)
+        away = 2 * np.sqrt(above / (1 - gamma**2))
+        x = np.where(above < NEAR_TURN, turn + (away if convex else -away), x)
         for _ in range(NEWTON_STEPS):
             powers = np.exp(gamma * x)
             rise = gamma - 1 + 2 * gamma * powers / (1 - powers)
