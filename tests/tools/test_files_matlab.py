@@ -9,6 +9,8 @@ from robustpca.tools.files import read
 from robustpca.tools.files.matlab import mat_arrays
 
 
+# SciPy 1.18 asks whether sparse ones shall be arrays, which older versions cannot be told.
+@pytest.mark.filterwarnings("ignore:The default value for `spmatrix`:DeprecationWarning")
 @pytest.mark.parametrize("compressed", [False, True])
 def test_matrices_of_numbers_are_those_that_scipy_reads(compressed, rng, tmp_path):
     X = rng.integers(0, 100, size=(7, 5))

@@ -1,5 +1,6 @@
 """Files of arrays: NumPy, MATLAB, HDF5, zarr."""
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,11 @@ def open_mat(path: Path, key: str | None, sheet: Any) -> Table:
         else:
             from scipy.io import loadmat
 
-            content = {name: array for name, array in loadmat(path).items() if name[:2] != "__"}
+            with warnings.catch_warnings():
+                # Whether sparse ones are arrays or matrices is the same here.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                content = loadmat(path)
+            content = {name: array for name, array in content.items() if name[:2] != "__"}
             arrays = {name: _dense(array) for name, array in content.items()}
     return of_array(path, arrays[_key(path, {k: np.shape(a) for k, a in arrays.items()}, key)])
 

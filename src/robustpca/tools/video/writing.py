@@ -101,14 +101,17 @@ class Stack(Writer):
     def __init__(self, path: Path) -> None:
         self.images = extra("PIL.Image", "Writing images", "plot")
         tiff = extra("PIL.TiffImagePlugin", "Writing images", "plot")
-        self.file = tiff.AppendingTiffWriter(str(path), new=True)
+        self.file = path.open("w+b")
+        self.pages: Any = tiff.AppendingTiffWriter(self.file)
 
     def write(self, frame: Array) -> None:
         image = self.images.fromarray(np.ascontiguousarray(frame))
-        image.save(self.file, format="TIFF", compression="tiff_lzw")
-        self.file.newFrame()
+        image.save(self.pages, format="TIFF", compression="tiff_lzw")
+        self.pages.newFrame()
 
     def close(self) -> None:
+        # Pages look at the file once more when they go, and it must be open then.
+        self.pages = None
         self.file.close()
 
 
