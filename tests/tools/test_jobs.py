@@ -137,6 +137,24 @@ def test_rows_that_differ_along_a_direction_of_little_variance_hide_no_bad_row(s
     assert find_rows(X, n_components=0.9).model.n_components_ == 2
 
 
+@pytest.mark.parametrize("contamination", ["auto", 0.4])
+@pytest.mark.parametrize("seed", range(4))
+def test_bad_rows_are_found_among_wrong_cells_in_every_third_row(seed, contamination):
+    X, rng = table(seed, n=200, d=40)
+    wrong = rng.random(X.shape) < 0.01
+    wrong[:10] = False
+    X[wrong] += 10.0 * rng.choice([-1, 1], wrong.sum())
+    X[:10] += 5 * rng.normal(size=(10, 40))
+    found = find_rows(X, contamination=contamination)
+    spoiled = wrong.any(axis=1)
+    spoiled[:10] = True
+    assert found.far[spoiled].all()
+    assert not found.far[~spoiled].any()
+    assert found.n_restored == wrong.sum()
+    text = f"The fit is without {wrong.sum()} wrong cells, which are in too many rows to leave out."
+    assert text in found.remarks
+
+
 def test_the_features_that_make_a_row_stand_out_are_named_with_their_sign():
     X, _ = table(4, n=500)
     X[10, 2] += 3.0
