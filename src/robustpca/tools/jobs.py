@@ -27,6 +27,7 @@ from robustpca.models.precision import SIZES, checked_size
 from robustpca.parts.ranks import rank_of
 from robustpca.parts.units import Units, column_units, spreads
 from robustpca.tools.files import Table, of_frame, read
+from robustpca.tools.files.columns import JUDGED
 from robustpca.tools.reasons import Columns, Reason, reasons
 from robustpca.tools.tails import tail_remark
 from robustpca.tools.words import aligned, counted, finite, number, plural
@@ -185,14 +186,10 @@ class RowsFound:
     def columns(self) -> dict[str, Any]:
         """What is known of each row, as columns to be put beside those of the table."""
         texts = ["; ".join(map(str, self.reasons.get(i, ()))) for i in range(len(self.flags))]
-        return {
-            "flag": self.flags,
-            "outlyingness": self.outlyingness,
-            "score_distance": self.score_distance,
-            "orthogonal_distance": self.orthogonal_distance,
-            "weight": self.weight,
-            "reasons": np.array(texts, dtype=object),
-        }
+        distances = self.score_distance, self.orthogonal_distance
+        told = np.array(texts, dtype=object)
+        found = (self.flags, self.outlyingness, *distances, self.weight, told)
+        return dict(zip(JUDGED, found, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """The result in lists, numbers and texts, for JSON."""
