@@ -355,6 +355,15 @@ def test_tune_tells_a_method_and_the_number_of_components():
     json.dumps(found.to_dict(), allow_nan=False)
 
 
+def test_the_reason_for_a_method_of_cells_does_not_forget_bad_rows():
+    X, rng = table(0)
+    X[:15] += 8 * rng.normal(size=(15, 12))
+    X[20, 3] += 50
+    found = tune(X)
+    assert {"bad rows", "bad entries"} <= set(found.suggestion.troubles)
+    assert str(found.suggestion.reason).endswith("see find_rows(clean_entries(X).X).")
+
+
 def test_data_frames_keep_their_names():
     pandas = pytest.importorskip("pandas")
     X, _ = table(14)
@@ -438,6 +447,17 @@ def test_counts_with_zeros_may_have_long_tails():
     told = "right numbers may look wrong: take their logarithms first, of 1 + x where"
     assert told in found.remarks[0]
     assert clean_entries(np.log1p(found.table.X)).wrong.sum() < found.wrong.sum() / 3
+
+
+def test_columns_with_one_number_in_most_rows_are_named_where_others_are_called_wrong():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([planted(0), rng.poisson(0.15, 300), planted(1)[:, 0]])
+    X[4, 7] = 99
+    found = clean_entries(X)
+    assert found.wrong[:, 6].mean() > 0.05
+    assert found.remarks[0].startswith("x6 has one number in most rows")
+    assert found.remarks[0] in str(found)
+    assert not clean_entries(X[:, [0, 1, 2, 3, 4, 5, 7]]).remarks
 
 
 def test_columns_with_long_tails_are_named_where_something_is_flagged():

@@ -12,8 +12,8 @@ from sklearn.preprocessing import RobustScaler
 
 from robustpca.engine.linalg import Array
 from robustpca.engine.rows import ArrayRows
-from robustpca.models import PCAAN, RPCA, suggest
-from robustpca.models.advice import Suggestion
+from robustpca.models import PCAAN, suggest
+from robustpca.models.advice import Suggestion, for_entries
 from robustpca.parts.ranks import rank_of
 from robustpca.parts.units import column_units, unit_differences
 from robustpca.tools.files import Table
@@ -365,9 +365,8 @@ def _completed(suggestion: Suggestion, entries: EntriesFound, rows: RowsFound) -
         return suggestion
     cells = counted(int(entries.wrong.sum()), "entry is", "entries are")
     troubles = {**suggestion.troubles, "bad entries": f"{cells} far off."}
-    reason = "RPCA repairs single entries and fills in missing ones: see low_rank_ and "
-    reason += "entry_flags_."
-    return Suggestion(RPCA(), troubles, reason)
+    model, reason = for_entries("bad rows" in troubles)
+    return Suggestion(model, troubles, reason)
 
 
 def _ranges(X: Array) -> Array:

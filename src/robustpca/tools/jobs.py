@@ -29,7 +29,7 @@ from robustpca.parts.units import Units, column_units, spreads
 from robustpca.tools.files import Table, of_frame, read
 from robustpca.tools.files.columns import JUDGED
 from robustpca.tools.reasons import Columns, Reason, reasons
-from robustpca.tools.tails import tail_remark
+from robustpca.tools.tails import sparse_remark, tail_remark
 from robustpca.tools.words import aligned, counted, finite, number, plural
 
 __all__ = [
@@ -348,8 +348,10 @@ class EntriesFound:
 
     @property
     def remarks(self) -> list[str]:
-        """What else to know: columns in which large numbers need not be wrong."""
-        return tail_remark(self.table) if self.wrong.any() else []
+        """What else to know: columns in which rare or large numbers need not be wrong."""
+        if not self.wrong.any():
+            return []
+        return sparse_remark(self.table, self.wrong) + tail_remark(self.table)
 
     def to_dict(self) -> dict[str, Any]:
         """The result in lists, numbers and texts, for JSON."""
