@@ -88,6 +88,19 @@ def test_rows_come_back_as_they_were_with_what_is_known_behind_them(invoke, plan
     assert run[0]["parameters"]["method"] == "PCAAN"
 
 
+def test_marked_rows_are_read_without_what_is_known_of_them(invoke, plants, tmp_path):
+    assert invoke("rows", "plants.csv", "-o", "marked").exit_code == 0
+    again = invoke("rows", "marked/rows.csv", "-o", "twice")
+    assert again.exit_code == 0, again.output
+    first = invoke("rows", "plants.csv").output.partition("missing.")[2]
+    for name in ("marked", "twice"):
+        told = invoke("rows", f"{name}/rows.csv").output
+        assert "outlyingness (from `rows`), score_distance (from `rows`)" in told
+        assert told.partition("missing.")[2] == first
+    asked = invoke("check", "twice/rows.csv", "--columns", "length,width,weight")
+    assert "3 numeric columns used" in asked.output
+
+
 def test_the_map_of_the_rows_is_drawn(invoke, plants, tmp_path):
     pytest.importorskip("matplotlib")
     assert invoke("rows", "plants.csv", "-o", "marked").exit_code == 0

@@ -111,6 +111,22 @@ def test_kinds_of_rows_are_usual_if_they_have_many_rows(rng):
     assert different_rows(rng.normal(size=(30, 3))) == (slice(None), 0)
 
 
+@pytest.mark.parametrize("share", [0.2, 0.3])
+@pytest.mark.parametrize("model", [PCAAN(2), EPCA(2)], ids=["PCAAN", "EPCA"])
+def test_many_rows_at_one_point_do_not_say_what_is_usual(model, share):
+    flagged = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(100, 2)) @ rng.normal(size=(2, 6)) + 0.1 * rng.normal(size=(100, 6))
+        X[-int(100 * share) :] = X[20]
+        X[:5] += 5 * rng.normal(size=(5, 6))
+        flags = model.fit_predict(X) == -1
+        assert flags[:5].all()
+        assert model.score_distances(X).max() < 1e3
+        flagged.append(flags[5:].mean())
+    assert np.mean(flagged) < 0.02
+
+
 @pytest.mark.parametrize("noise", [0.0, 1.0])
 @pytest.mark.parametrize("kind", ["gaussian", "t(5)", "lognormal"])
 def test_frpcag_flags_few_rows_although_it_moves_clean_ones(kind, noise):

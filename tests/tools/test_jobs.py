@@ -137,6 +137,24 @@ def test_rows_that_differ_along_a_direction_of_little_variance_hide_no_bad_row(s
     assert find_rows(X, n_components=0.9).model.n_components_ == 2
 
 
+@pytest.mark.parametrize("contamination", ["auto", 0.4])
+@pytest.mark.parametrize("seed", range(4))
+def test_bad_rows_are_found_among_wrong_cells_in_every_third_row(seed, contamination):
+    X, rng = table(seed, n=200, d=40)
+    wrong = rng.random(X.shape) < 0.01
+    wrong[:10] = False
+    X[wrong] += 10.0 * rng.choice([-1, 1], wrong.sum())
+    X[:10] += 5 * rng.normal(size=(10, 40))
+    found = find_rows(X, contamination=contamination)
+    spoiled = wrong.any(axis=1)
+    spoiled[:10] = True
+    assert found.far[spoiled].all()
+    assert not found.far[~spoiled].any()
+    assert found.n_restored == wrong.sum()
+    text = f"The fit is without {wrong.sum()} wrong cells, which are in too many rows to leave out."
+    assert text in found.remarks
+
+
 def test_the_features_that_make_a_row_stand_out_are_named_with_their_sign():
     X, _ = table(4, n=500)
     X[10, 2] += 3.0
@@ -148,6 +166,20 @@ def test_the_features_that_make_a_row_stand_out_are_named_with_their_sign():
     assert named["x7"] < -10
     assert named["x1"] > 5
     assert "x7 -" in found.columns()["reasons"][20]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_was_expected_of_a_wrong_cell_does_not_follow_other_wrong_ones(seed):
+    X, rng = table(seed)
+    good = X.copy()
+    for i in range(10):
+        wrong = rng.choice(12, 3, replace=False)
+        X[i, wrong] += rng.choice([-1, 1], 3) * rng.uniform(5, 15, 3)
+    found = find_rows(X)
+    cells = [(i, int(one.column[1:]), one.expected) for i in range(10) for one in found.reasons[i]]
+    errors = [abs(expected - good[i, j]) for i, j, expected in cells if X[i, j] != good[i, j]]
+    assert len(errors) >= 25
+    assert np.quantile(errors, 0.8) < 0.3
 
 
 def test_rows_with_single_wrong_cells_are_told_from_rows_that_are_wrong_altogether():
@@ -187,19 +219,19 @@ def test_wrong_entries_are_picked_one_after_the_other_without_smear():
     at, sigmas, _ = columns.given_others(row[None], 3)
     assert set(at[0, :2]) == {1, 6}
     assert abs(sigmas[0, 2]) < 1
-    # The first pick is the conditional deviation of a Gaussian with this covariance.
-    precision = np.linalg.inv(loadings @ loadings.T + 0.01 * np.eye(8))
-    expected = (precision @ row) / np.sqrt(np.diag(precision))
-    assert sigmas[0, 0] == pytest.approx(expected[at[0, 0]])
     units, names = Units(np.full(8, 50.0), np.full(8, 2.0)), list("abcdefgh")
     told = reasons(columns, row[None], np.array([False]), names, units)
-    assert {one.column for one in told[0]} == {"b", "g"}
-    # Once both are left out, the others tell what belongs there, in the units of the user.
-    second, left = told[0][1], np.delete(np.arange(8), [1, 6])
-    j, scatter = names.index(second.column), loadings @ loadings.T + 0.01 * np.eye(8)
-    belongs = scatter[j, left] @ np.linalg.solve(scatter[np.ix_(left, left)], row[left])
-    assert second.given == pytest.approx(50 + 2 * row[j])
-    assert second.expected == pytest.approx(50 + 2 * belongs)
+    assert [names.index(one.column) for one in told[0]] == at[0, :2].tolist()
+    # Once both are left out, the others tell what belongs there, in the units of the user, and
+    # how sure that is: by the conditional distribution of a Gaussian.
+    left, scatter = np.delete(np.arange(8), [1, 6]), loadings @ loadings.T + 0.01 * np.eye(8)
+    for one in told[0]:
+        j = names.index(one.column)
+        shares = np.linalg.solve(scatter[np.ix_(left, left)], scatter[left, j])
+        belongs, spread = shares @ row[left], np.sqrt(scatter[j, j] - shares @ scatter[left, j])
+        assert one.sigmas == pytest.approx((row[j] - belongs) / spread)
+        assert one.given == pytest.approx(50 + 2 * row[j])
+        assert one.expected == pytest.approx(50 + 2 * belongs)
     assert reasons(columns, row[None][:0], np.zeros(0, bool), names, units) == []
 
 
@@ -323,6 +355,15 @@ def test_tune_tells_a_method_and_the_number_of_components():
     json.dumps(found.to_dict(), allow_nan=False)
 
 
+def test_the_reason_for_a_method_of_cells_does_not_forget_bad_rows():
+    X, rng = table(0)
+    X[:15] += 8 * rng.normal(size=(15, 12))
+    X[20, 3] += 50
+    found = tune(X)
+    assert {"bad rows", "bad entries"} <= set(found.suggestion.troubles)
+    assert str(found.suggestion.reason).endswith("see find_rows(clean_entries(X).X).")
+
+
 def test_data_frames_keep_their_names():
     pandas = pytest.importorskip("pandas")
     X, _ = table(14)
@@ -406,6 +447,17 @@ def test_counts_with_zeros_may_have_long_tails():
     told = "right numbers may look wrong: take their logarithms first, of 1 + x where"
     assert told in found.remarks[0]
     assert clean_entries(np.log1p(found.table.X)).wrong.sum() < found.wrong.sum() / 3
+
+
+def test_columns_with_one_number_in_most_rows_are_named_where_others_are_called_wrong():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([planted(0), rng.poisson(0.15, 300), planted(1)[:, 0]])
+    X[4, 7] = 99
+    found = clean_entries(X)
+    assert found.wrong[:, 6].mean() > 0.05
+    assert found.remarks[0].startswith("x6 has one number in most rows")
+    assert found.remarks[0] in str(found)
+    assert not clean_entries(X[:, [0, 1, 2, 3, 4, 5, 7]]).remarks
 
 
 def test_columns_with_long_tails_are_named_where_something_is_flagged():

@@ -198,11 +198,7 @@ def _choice(
             "low_rank_ and entry_flags_."
         )
     if entries:
-        return RPCA(), "RPCA repairs single entries and fills in missing ones: see low_rank_ " + (
-            "and entry_flags_. For the bad rows see find_rows(clean_entries(X).X)."
-            if rows
-            else "and entry_flags_."
-        )
+        return for_entries(rows)
     model = PCAAN(rank) if rows else PCA(rank)
     reason = (
         "PCAAN gives rows no weight that lie far from the others, in a group or not: see predict "
@@ -214,6 +210,15 @@ def _choice(
         model = make_pipeline(RobustScaler(), model)
         reason += " The columns are brought to one scale first."
     return model, reason
+
+
+def for_entries(rows: bool) -> tuple[BaseEstimator, str]:
+    """The estimator for bad and missing entries, and why; there may be bad rows besides."""
+    reason = "RPCA repairs single entries and fills in missing ones: see low_rank_ and "
+    reason += "entry_flags_."
+    if rows:
+        reason += " For the bad rows see find_rows(clean_entries(X).X)."
+    return RPCA(), reason
 
 
 def _sample(X: Array) -> Array:

@@ -37,6 +37,8 @@ RIDGE = 1e-4
 # Medians and concentration steps look at about so many rows, or so many for each component if
 # that is more.
 STEP_ROWS, STEP_ROWS_PER_COMPONENT = 1000, 16
+# A larger share of the rows than this at one point counts once.
+MANY_EQUAL = 0.1
 # Upper quartile of the Gaussian distribution.
 QUARTILE = float(special.ndtri(0.75))
 # The largest leverage that a row is believed to have, and the share of the weight from which on
@@ -214,14 +216,14 @@ def leverages(codes: Array, shares: Array) -> Array:
 def different_rows(values: Array) -> tuple[Any, int]:
     """The rows to learn from, and how many of them are usual for sure.
 
-    These are one of each kind where most rows have their equal, else all: half of the rows may be
-    at a few points, and then nothing would be usual but these. A kind is usual that has half as
-    many rows as the average one.
+    These are one of each kind where most rows have their equal or many are at one point, else all:
+    nothing would be usual but such points. Where most have their equal, a kind is usual that has
+    half as many rows as the average one.
     """
     keys = values @ np.cos(np.arange(1, values.shape[1] + 1))
     _, first, counts = np.unique(np.round(keys, 9), return_index=True, return_counts=True)
     if 2 * len(first) >= len(values):
-        return slice(None), 0
+        return (first if counts.max() > MANY_EQUAL * len(values) else slice(None)), 0
     return first, int(np.count_nonzero(counts >= counts.mean() / 2))
 
 

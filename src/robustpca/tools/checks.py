@@ -12,8 +12,8 @@ from sklearn.preprocessing import RobustScaler
 
 from robustpca.engine.linalg import Array
 from robustpca.engine.rows import ArrayRows
-from robustpca.models import PCAAN, RPCA, suggest
-from robustpca.models.advice import Suggestion
+from robustpca.models import PCAAN, suggest
+from robustpca.models.advice import Suggestion, for_entries
 from robustpca.parts.ranks import rank_of
 from robustpca.parts.units import column_units, unit_differences
 from robustpca.tools.files import Table
@@ -23,7 +23,7 @@ from robustpca.tools.jobs import (
     RowsFound,
     as_table,
     clean_entries,
-    find_rows,
+    judged_rows,
 )
 from robustpca.tools.words import aligned, counted, listed, number
 
@@ -267,14 +267,14 @@ def check(data: Any, *, callback: Callback | None = None) -> Check:
     sample = _sampled(table)
     X = table.X
     entries = clean_entries(sample, callback=callback)
-    repaired = np.where(entries.wrong, entries.model.low_rank_, sample.X)
-    rows = find_rows(replace(sample, X=repaired), callback=callback)
+    repaired = np.where(entries.wrong, entries.X, sample.X)
+    rows = _rows_of(sample, entries, repaired, callback)
     spoiled = entries.wrong & rows.far[:, None]
     if spoiled.any():
         # Restored cells may break what holds exactly, such as a sum: a row that does not fit with
         # them is bad only if it does not fit as given either, as `find_rows` would tell.
         repaired = np.where(spoiled, sample.X, repaired)
-        rows = find_rows(replace(sample, X=repaired), callback=callback)
+        rows = _rows_of(sample, entries, repaired, callback)
     suggestion = suggest(repaired)
     differ = unit_differences(X)
     twins = _repeated(X.T, table.names)
@@ -342,6 +342,12 @@ def _sampled(table: Table) -> Table:
     return replace(table, X=table.X[chosen], labels=[table.labels[i] for i in chosen])
 
 
+def _rows_of(table: Table, entries: EntriesFound, X: Array, callback: Callback | None) -> RowsFound:
+    """What is said of rows with these cells; missing ones are filled."""
+    full = np.where(np.isnan(X), entries.X, X)
+    return judged_rows(replace(table, X=X), full, full, PCAAN(callback=callback))
+
+
 def _completed(suggestion: Suggestion, entries: EntriesFound, rows: RowsFound) -> Suggestion:
     """A suggestion that knows of the few rows and entries that a share of all does not show."""
     troubles, n_far = suggestion.troubles, int(rows.far.sum())
@@ -359,9 +365,8 @@ def _completed(suggestion: Suggestion, entries: EntriesFound, rows: RowsFound) -
         return suggestion
     cells = counted(int(entries.wrong.sum()), "entry is", "entries are")
     troubles = {**suggestion.troubles, "bad entries": f"{cells} far off."}
-    reason = "RPCA repairs single entries and fills in missing ones: see low_rank_ and "
-    reason += "entry_flags_."
-    return Suggestion(RPCA(), troubles, reason)
+    model, reason = for_entries("bad rows" in troubles)
+    return Suggestion(model, troubles, reason)
 
 
 def _ranges(X: Array) -> Array:

@@ -7,7 +7,7 @@ The command line calls them, and so can anybody else.
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from inspect import signature
 from pathlib import Path
@@ -27,8 +27,9 @@ from robustpca.models.precision import SIZES, checked_size
 from robustpca.parts.ranks import rank_of
 from robustpca.parts.units import Units, column_units, spreads
 from robustpca.tools.files import Table, of_frame, read
+from robustpca.tools.files.columns import JUDGED
 from robustpca.tools.reasons import Columns, Reason, reasons
-from robustpca.tools.tails import tail_remark
+from robustpca.tools.tails import sparse_remark, tail_remark
 from robustpca.tools.words import aligned, counted, finite, number, plural
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "describe_rows",
     "filled",
     "find_rows",
+    "judged_rows",
 ]
 
 Callback = Callable[[Any], object]
@@ -48,6 +50,9 @@ FEWEST_ROWS, FEWEST_COLUMNS = 10, 2
 # Wrong entries are beyond the end of the tails that this share of the entries of their column
 # has, extrapolated to one entry of the table, by this factor.
 NEAR_SHARE, BEYOND_TAILS = 0.8, 1.2
+# Of the rows this share may be left out of a fit; all others count as usual. One wrong cell in a
+# hundred spoils more of them, every third, if there are forty columns.
+LEFT_OUT = 0.25
 # A row with more than this share of its entries flagged has too few left to restore them from.
 WHOLE_ROW = 1 / 3
 # If more than this share of all entries is flagged, the table is taken to be too narrow for a fit
@@ -72,7 +77,7 @@ class RowsFound:
     table : Table
         The data.
     data : ndarray of shape (n_rows, n_columns)
-        The numbers that the model was fitted to: filled, and brought to one scale if need be.
+        The numbers that were judged: filled, and brought to one scale if need be.
     model : estimator
         The fitted method.
     flags : ndarray of shape (n_rows,), dtype bool
@@ -99,6 +104,8 @@ class RowsFound:
         Whether columns were brought to one scale first.
     n_filled : int
         Missing cells, which were filled by the low-rank part of RPCA first.
+    n_restored : int
+        Wrong cells that were restored for the fit; the rows are judged as they are.
     """
 
     table: Table
@@ -117,6 +124,7 @@ class RowsFound:
     turn_by_chance: float
     scaled: bool
     n_filled: int
+    n_restored: int = 0
 
     @cached_property
     def order(self) -> Array:
@@ -170,19 +178,18 @@ class RowsFound:
         if self.n_filled:
             cells = counted(self.n_filled, "missing cell was", "missing cells were")
             found.append(f"{cells} filled by the low-rank part of RPCA first.")
+        if self.n_restored:
+            cells = counted(self.n_restored, "wrong cell", "wrong cells")
+            found.append(f"The fit is without {cells}, which are in too many rows to leave out.")
         return found + (tail_remark(self.table) if self.flags.any() else [])
 
     def columns(self) -> dict[str, Any]:
         """What is known of each row, as columns to be put beside those of the table."""
         texts = ["; ".join(map(str, self.reasons.get(i, ()))) for i in range(len(self.flags))]
-        return {
-            "flag": self.flags,
-            "outlyingness": self.outlyingness,
-            "score_distance": self.score_distance,
-            "orthogonal_distance": self.orthogonal_distance,
-            "weight": self.weight,
-            "reasons": np.array(texts, dtype=object),
-        }
+        distances = self.score_distance, self.orthogonal_distance
+        told = np.array(texts, dtype=object)
+        found = (self.flags, self.outlyingness, *distances, self.weight, told)
+        return dict(zip(JUDGED, found, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """The result in lists, numbers and texts, for JSON."""
@@ -341,8 +348,10 @@ class EntriesFound:
 
     @property
     def remarks(self) -> list[str]:
-        """What else to know: columns in which large numbers need not be wrong."""
-        return tail_remark(self.table) if self.wrong.any() else []
+        """What else to know: columns in which rare or large numbers need not be wrong."""
+        if not self.wrong.any():
+            return []
+        return sparse_remark(self.table, self.wrong) + tail_remark(self.table)
 
     def to_dict(self) -> dict[str, Any]:
         """The result in lists, numbers and texts, for JSON."""
@@ -390,8 +399,9 @@ def find_rows(
     Parameters
     ----------
     data : path, data frame, array or Table
-        The data; NaN where a cell is missing. Missing cells are filled by the low-rank part of
-        RPCA first.
+        The data; NaN where a cell is missing. Rows are judged as they are, with missing cells
+        filled; if wrong cells are in so many that a method could not leave them out, by a fit
+        to the table that `clean_entries` gives.
     method : str, default='PCAAN'
         Name of one of `robustpca.all_methods`.
     n_components : int, float, 'auto' or None, default=None
@@ -426,13 +436,55 @@ def find_rows(
     table = as_table(data)
     if scale not in ("auto", "mad", None):
         raise ValueError(f"scale={scale!r} is not known: choose 'auto', 'mad' or None.")
-    X = filled(table, callback)
-    units = _units(X, scale)
-    rows = units.remove(X)
-    model = _fitted(_method(method, table, n_components, contamination, callback), rows)
-    if n_components is None and isinstance(model.n_components, float):
+    estimator = _method(method, table, n_components, contamination, callback)
+    entries = clean_entries(table, callback=callback)
+    given = np.where(entries.missing, entries.X, table.X)
+    options: dict[str, Any] = {"scale": scale, "widen": n_components is None}
+    spoiled = np.asarray(entries.wrong.any(axis=1))
+    spoiled[entries.whole_rows] = True
+    if spoiled.mean() > LEFT_OUT:
+        found = judged_rows(table, given, entries.X, estimator, **options)
+        if (spoiled & (found.outlyingness > -FAR_SCORE)).mean() > LEFT_OUT:
+            return found
+    return judged_rows(table, given, given, estimator, **options)
+
+
+def judged_rows(
+    table: Table,
+    given: Array,
+    cleaned: Array,
+    estimator: Any,
+    *,
+    scale: str | None = "auto",
+    widen: bool = True,
+) -> RowsFound:
+    """What a method that is fitted to a cleaned table says of the rows as they are.
+
+    Parameters
+    ----------
+    table : Table
+        The data.
+    given, cleaned : ndarray of shape (n_rows, n_columns)
+        The numbers of the table, without missing ones, and the same without wrong ones.
+    estimator : estimator
+        The method.
+    scale : {'auto', 'mad'} or None, default='auto'
+        As for `find_rows`.
+    widen : bool, default=True
+        Whether a share of the variance may become more components.
+
+    Returns
+    -------
+    RowsFound
+        As of `find_rows`.
+    """
+    units = _units(cleaned, scale)
+    rows = units.remove(cleaned)
+    model = _fitted(estimator, rows)
+    if widen and isinstance(model.n_components, float):
         model = _with_last_directions(model, rows)
-    return describe_rows(table, model, units, X)
+    found = describe_rows(table, model, units, given)
+    return replace(found, n_restored=int((given != cleaned).sum()))
 
 
 def filled(table: Table, callback: Callback | None = None) -> Array:

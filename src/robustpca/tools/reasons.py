@@ -82,26 +82,25 @@ class Columns:
         """Entries that most disagree with the others of their row, by how much, and their size.
 
         One entry after the other is left out of the row: that which the remaining ones predict
-        worst, in standard deviations of the prediction.
+        worst, in standard deviations of the prediction. In the end all notable ones are predicted
+        from the entries that are left, as a wrong one tells nothing of another.
         """
         centred = rows - self.center
         weighted = self.loadings / self.noise[:, None]
         inner = np.eye(self.loadings.shape[1]) + self.loadings.T @ weighted
         root = np.linalg.solve(np.linalg.cholesky(inner), weighted.T).T
         # The precision matrix is diag(1 / noise) - root @ root.T; each pick removes its column.
-        pulls = centred / self.noise - (centred @ root) @ root.T
+        first = pulls = centred / self.noise - (centred @ root) @ root.T
         diagonal = np.tile(1 / self.noise - np.einsum("ij,ij->i", root, root), (len(rows), 1))
         least = 1e-12 / self.noise
         at, every = np.empty((len(rows), n_picks), dtype=int), np.arange(len(rows))
-        sigmas, excess = np.empty((len(rows), n_picks)), np.empty((len(rows), n_picks))
+        sigmas = np.empty((len(rows), n_picks))
         removed: list[tuple[Array, Array]] = []
         for pick in range(n_picks):
             scores = pulls / np.sqrt(np.maximum(diagonal, least))
             scores[every[:, None], at[:, :pick]] = 0.0
             at[:, pick] = chosen = np.abs(scores).argmax(axis=1)
             sigmas[:, pick] = scores[every, chosen]
-            left = np.maximum(diagonal, least)[every, chosen]
-            excess[:, pick] = pulls[every, chosen] / left
             column = -root[chosen] @ root.T
             column[every, chosen] += 1 / self.noise[chosen]
             for earlier, size in removed:
@@ -110,7 +109,17 @@ class Columns:
             pulls = pulls - column * (pulls[every, chosen] / size)[:, None]
             diagonal = diagonal - column**2 / size[:, None]
             removed.append((column, size))
-        return at, sigmas, excess
+        notable = np.abs(sigmas) >= NOTABLE
+        notable[:, 0] = True
+        scale = np.sqrt(self.noise)[at]
+        picked = scale[:, :, None] * root[at]
+        precision = (1 + 1e-12) * np.eye(n_picks) - picked @ picked.transpose(0, 2, 1)
+        together = notable[:, :, None] & notable[:, None, :]
+        covariance = np.linalg.inv(np.where(together, precision, np.eye(n_picks)))
+        off = np.where(notable, scale * np.take_along_axis(first, at, axis=1), 0.0)
+        off = np.einsum("ijk,ik->ij", covariance, off)
+        sigmas = np.where(notable, off / np.sqrt(np.einsum("ijj->ij", covariance)), sigmas)
+        return at, sigmas, off * scale
 
 
 def reasons(

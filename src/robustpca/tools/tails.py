@@ -1,4 +1,4 @@
-"""Columns with long upper tails, such as prices and counts: large numbers are usual in them."""
+"""Columns in which right numbers look wrong: with long upper tails, or nearly all zeros."""
 
 import numpy as np
 
@@ -11,6 +11,8 @@ FEWEST = 30
 # Skewness of the tenths below and above the median: 0 if they are alike, 0.46 for an exponential
 # distribution. A tail is long beyond the first, and logarithms mend it up to the second.
 LONG, MENDED = 0.4, 0.2
+# What differs from the number that most rows have may be right if so many rows differ.
+SELDOM = 0.05
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -72,4 +74,35 @@ def tail_remark(table: Table) -> list[str]:
     return [
         f"{listed(names)} {has} a long upper tail, in which right numbers may look wrong: take "
         f"{its} logarithms first{', of 1 + x where there are zeros' if zeros else ''}."
+    ]
+
+
+def sparse_remark(table: Table, wrong: Array) -> list[str]:
+    """What to do about columns with one number in most rows, as a list of no sentence or one.
+
+    Parameters
+    ----------
+    table : Table
+        The data; images have no such columns.
+    wrong : ndarray of shape (n_rows, n_columns), dtype bool
+        Entries that were flagged.
+
+    Returns
+    -------
+    remarks : list of str
+        A sentence that names the columns in which many entries that differ were flagged.
+    """
+    if table.image_shape is not None:
+        return []
+    names = [
+        name
+        for name, values, flags in zip(table.names, table.X.T, wrong.T, strict=True)
+        if flags.mean() >= SELDOM and 2 * (values == np.nanmedian(values)).sum() > len(values)
+    ]
+    if not names:
+        return []
+    has, columns = plural(len(names), "has", "have"), plural(len(names), "column", "columns")
+    return [
+        f"{listed(names)} {has} one number in most rows, beside which rare ones look wrong: if "
+        f"these are right, leave the {columns} out."
     ]

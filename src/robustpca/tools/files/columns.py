@@ -15,6 +15,7 @@ from robustpca.tools.files.table import counted, extra
 from robustpca.tools.files.text import INDEX_NAMES
 
 __all__ = [
+    "JUDGED",
     "Choice",
     "choose",
     "chosen",
@@ -38,6 +39,9 @@ EPOCH, TICKS = (1e9, 4.1e9), (1.0, 1e3, 1e6, 1e9)
 # them has at least this share (a few ones among zeros may be errors, or pixels near an edge), and
 # if most columns are measurements: tables of answers, and binary images, are used as they are.
 ANSWERED_ROWS, ANSWERED = 20, 0.05
+# What `rows` writes behind the columns of a table, in this order: no measurements when it is read
+# again. Underscores are added to names that are taken.
+JUDGED = ("flag", "outlyingness", "score_distance", "orthogonal_distance", "weight", "reasons")
 # Names of columns that hold keys of other tables, in any place.
 KEYS = re.compile(
     r"(.*[ _.-])?(id|uuid|guid)|.*[a-z](ID|Id)|id[ _.-].*"
@@ -109,6 +113,7 @@ def choose(
     names = list(frame.columns)
     wanted = None if columns is None else chosen(columns, names)
     dropped = chosen(drop, names)
+    judged = _judged(names)
     choice = Choice(index=None if index is None else chosen([index], names)[0])
     for place, name in enumerate(names):
         asked = wanted is not None and name in wanted
@@ -118,6 +123,8 @@ def choose(
             why = "row names"
         elif asked and why is not None:
             raise ValueError(f"The column {name!r} cannot be used as numbers: it is {why}.")
+        elif not asked and name in judged:
+            why = "from `rows`"
         elif not asked:
             names_things = name in padded or KEYS.fullmatch(name) is not None
             if (
@@ -148,6 +155,13 @@ def choose(
     if choice.numbers:
         _take_codes(choice, missing)
     return choice
+
+
+def _judged(names: list[str]) -> set[str]:
+    """Names of columns that `rows` has written."""
+    plain = [name.rstrip("_") for name in names]
+    places = [i for i in range(len(names)) if tuple(plain[i : i + len(JUDGED)]) == JUDGED]
+    return {name for i in places for name in names[i : i + len(JUDGED)]}
 
 
 def _leave_answers(choice: Choice, frame: Any) -> None:

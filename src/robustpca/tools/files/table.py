@@ -40,7 +40,7 @@ class Table:
         Name of each row: its cell in the index column, or its number in the data, from 1.
     left_out : dict of str to str
         Why each of the other columns is not used: 'text', 'date', 'row numbers', 'row names',
-        'identifier', 'yes or no', 'empty', or 'not chosen'.
+        'identifier', 'yes or no', 'empty', 'from `rows`', or 'not chosen'.
     frame : pandas.DataFrame or None
         All columns as they were read, with texts untouched; None for arrays and images.
     image_shape : tuple of int or None
