@@ -18,6 +18,8 @@ picture: $(READY_DEMO)
 # The same cases every time, without those that are marked slow.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 test test-all: export OPENBLAS_NUM_THREADS = 1
+# The processes that tests start would each compile the library again where this is set.
+test test-all: export PYTHONDONTWRITEBYTECODE =
 test: $(READY)
 	$(PYTEST) -m "not slow"
 

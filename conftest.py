@@ -1,8 +1,15 @@
 """What all tests have in common: those below tests, the doctests of src and the pages."""
 
+import gc
 import sys
 
 import pytest
+
+
+def pytest_collection_finish():
+    """Hide thousands of cases from the garbage collector, which looks through all that it sees."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ import ast
 import json
 import subprocess
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -44,6 +45,7 @@ def is_for_type_checkers(node):
     return isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
 
 
+@cache
 def imports_of(path):
     """Names that a file imports when it runs, and whether it does so on top.
 
@@ -51,15 +53,16 @@ def imports_of(path):
     holds; both are given as ``package.name``.
     """
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    left = [(node, True) for node in tree.body]
+    found, left = [], [(node, True) for node in tree.body]
     while left:
         node, on_top = left.pop()
         if isinstance(node, ast.Import):
-            yield from ((alias.name, on_top) for alias in node.names)
+            found += [(alias.name, on_top) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            yield from ((f"{node.module}.{alias.name}", on_top) for alias in node.names)
+            found += [(f"{node.module}.{alias.name}", on_top) for alias in node.names]
         elif not is_for_type_checkers(node):
             left += [(child, False) for child in ast.iter_child_nodes(node)]
+    return found
 
 
 def imported_modules(path):
@@ -76,17 +79,19 @@ def level(module):
     return next(i for i, names in enumerate(LEVELS) if part in names)
 
 
-GRAPH = {module: set(imported_modules(path)) for module, path in MODULES.items()}
+def graph():
+    """For each module those that it imports."""
+    return {module: set(imported_modules(path)) for module, path in MODULES.items()}
 
 
 def test_imports_point_downwards():
-    pairs = [(module, other) for module, others in GRAPH.items() for other in others]
+    pairs = [(module, other) for module, others in graph().items() for other in others]
     assert [f"{a} imports {b}" for a, b in pairs if level(b) > level(a)] == []
 
 
 def test_no_module_imports_itself_through_others():
     try:
-        list(TopologicalSorter(GRAPH).static_order())
+        list(TopologicalSorter(graph()).static_order())
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
 

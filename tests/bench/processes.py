@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from robustpca.bench import runner
+
 PATIENCE = 900.0  # seconds that a very busy machine may need to start or end a process
 # Processes are forked from one that imports the library once.
 CONTEXT = get_context("forkserver")
-CONTEXT.set_forkserver_preload(["robustpca.bench", "sklearn.decomposition"])
+CONTEXT.set_forkserver_preload(["pytest", "makeshift"])
 
 
 def wait_until(condition):
@@ -78,3 +80,9 @@ def start_processes():
     """Start a function in a process group, all of which has ended when the test has."""
     with Processes() as processes:
         yield processes.start
+
+
+@pytest.fixture(name="forked")
+def fork_workers(monkeypatch):
+    """Workers of a run take no time to start."""
+    monkeypatch.setattr(runner, "CONTEXT", CONTEXT)

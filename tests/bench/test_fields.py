@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from makeshift import small_table
+from processes import fork_workers  # noqa: F401
 from staged import report_of, rows_of, staged_table
 
 from robustpca.bench import collect, read_rows, run
@@ -65,6 +66,7 @@ def test_every_field_is_needed(row):
     assert set(spare) == {"machine", "finished", "shown"}
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_run_does_cells_again_whose_rows_are_of_no_use(tmp_path):
     table = small_table(seeds=1)
     first = run([table], tmp_path, jobs=1)

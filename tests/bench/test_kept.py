@@ -4,6 +4,7 @@ import json
 
 import pytest
 from makeshift import small_table
+from processes import fork_workers  # noqa: F401
 from sklearn.decomposition import PCA
 from staged import report_of, rows_of, staged_table
 from test_text import row
@@ -64,6 +65,7 @@ def test_rows_that_the_table_no_longer_has_are_counted(tmp_path):
     assert outcome.n_other == 2
 
 
+@pytest.mark.usefixtures("forked")
 def test_rows_of_a_run_and_kept_ones_are_read_alike(tmp_path):
     table = small_table(METHODS, seeds=1)
     outcome = run([table], tmp_path / "run", jobs=1)

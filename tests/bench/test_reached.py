@@ -288,16 +288,18 @@ def number_in(sources, keys):
 
 
 def test_a_number_in_a_solver_counts_for_those_who_reach_it_alone(copied):
-    before = {kind: copied.digest(address(kind)) for kind in (EPCA, RPCA)}
+    sources = copied.sources()
+    before = {kind: sources.digest(address(kind)) for kind in (EPCA, RPCA)}
     assert before == {kind: HERE.digest(address(kind)) for kind in (EPCA, RPCA)}
-    epca, rpca = (copied.sources().reached(address(kind)) for kind in (EPCA, RPCA))
+    epca, rpca = (sources.reached(address(kind)) for kind in (EPCA, RPCA))
     for changed, kept, keys in ((EPCA, RPCA, {*epca} - {*rpca}), (RPCA, EPCA, {*rpca} - {*epca})):
-        module, name = number_in(copied.sources(), sorted(keys))
+        module, name = number_in(sources, sorted(keys))
         path = copied.folder.joinpath(*module.split(".")[1:]).with_suffix(".py")
         text = path.read_text()
         path.write_text(text + f"\n{name} = 123456\n")
-        assert copied.digest(address(changed)) != before[changed]
-        assert copied.digest(address(kept)) == before[kept]
+        edited = copied.sources()
+        assert edited.digest(address(changed)) != before[changed]
+        assert edited.digest(address(kept)) == before[kept]
         path.write_text(text)
 
 

@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 from makeshift import absent, small_table
+from processes import fork_workers  # noqa: F401
 from sklearn.decomposition import PCA
 from staged import published, stage
 
@@ -318,6 +319,7 @@ def test_the_page_is_rendered_once(monkeypatch):
     assert rendered == ["report.html"]
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_report_takes_the_rows_of_its_level_and_counts_the_others(tmp_path):
     from robustpca.bench import by_level
 

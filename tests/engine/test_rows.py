@@ -240,7 +240,7 @@ def large_file(path, n_samples, rng):
 
 @needs_proc
 def test_the_memory_of_a_worker_does_not_grow_with_the_array_on_disk(tmp_path, cluster, rng):
-    X = large_file(tmp_path / "large.dat", 160_000, rng)
+    X = large_file(tmp_path / "large.dat", 120_000, rng)
     PCAAN(3, max_iter=2, tol=1.0).fit(X[:30_000])
     before = cluster.run(_peak_memory)
     PCAAN(3, max_iter=2, tol=1.0).fit(X)

@@ -16,7 +16,7 @@ from robustpca.solvers import noise
 
 # Processes are forked from one that imports the library once.
 CONTEXT = get_context("forkserver")
-CONTEXT.set_forkserver_preload(["robustpca", "robustpca.models", "sklearn.cluster"])
+CONTEXT.set_forkserver_preload(["pytest", "every", "sklearn.cluster", "numba"])
 PATIENCE = 600.0  # seconds that a very busy machine may need
 
 # Estimators of each loop, with settings that give it some passes, and the pass of the crash.

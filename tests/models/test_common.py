@@ -121,7 +121,9 @@ def checked_estimators():
     for name, kind in all_estimators().items():
         if name == "Reweighted":
             yield Reweighted(Ridge())
-            yield Reweighted(KMeans(3, n_init=2, random_state=0))
+            yield Reweighted(KMeans(3, n_init=2, random_state=0), max_iter=5)
+        elif name == "RGLPCA":
+            yield kind(max_iter=10)  # the checks fit noise, which takes it hundreds of passes
         else:
             yield kind()
 
@@ -236,6 +238,8 @@ def test_extreme_units_change_nothing(name, factor, X):
 def test_an_extreme_offset_costs_half_of_the_digits(name, factor, X):
     # Rounding may decide whether PCAAN takes another pass, which changes more: it takes them all.
     exact = {"tol": 0.0} if name == "PCAAN" else {}
+    # Rounding is more than the tolerance of EM, which takes as many passes as it may.
+    exact |= {"max_iter": 500} if name.startswith("EM") else {}
     model, still = make(name, **exact).fit(factor * (X + 1e8)), make(name, **exact).fit(X)
     assert subspace_distance(model.components_, still.components_) < 1e-6
 

@@ -102,8 +102,17 @@ DATA = {
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("kind", DATA)
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        *((kind, np.float64) for kind in DATA),
+        *((kind, np.float32) for kind in ("exact", "holes")),
+        *(
+            pytest.param(kind, np.float32, marks=pytest.mark.slow)
+            for kind in ("noise", "many errors")
+        ),
+    ],
+)
 @pytest.mark.parametrize("name", SOLVERS)
 def test_every_solver_gives_training_rows_their_parts_of_the_fit(name, kind, dtype):
     X = planted(0, 80, 40, **DATA[kind])[0].astype(dtype)

@@ -45,20 +45,20 @@ def cold_passes(model, X, **values):
     return total
 
 
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("n", "d", "rank"), [(100, 80, 2), (60, 100, 3), (120, 80, 3)])
-def test_the_best_weight_recovers_the_planted_rank(n, d, rank):
-    for seed in range(2):
-        X, _ = planted(seed, n, d, rank)
-        path = sparsity_path(X)
-        best = path.values.tolist().index(path.best)
-        assert path.rank[best] == rank
-        assert path.density[best] < 0.06
-        assert path.error[best] < 1e-3
+def test_the_best_weight_recovers_the_planted_rank(n, d, rank, seed):
+    path = sparsity_path(planted(seed, n, d, rank)[0])
+    best = path.values.tolist().index(path.best)
+    assert path.rank[best] == rank
+    assert path.density[best] < 0.06
+    assert path.error[best] < 1e-3
 
 
+@pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 4), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("noise", [0.0, 0.1])
-def test_of_weights_that_do_equally_well_the_best_is_that_of_the_lowest_rank(noise):
-    for seed in range(4):
+def test_of_weights_that_do_equally_well_the_best_is_that_of_the_lowest_rank(noise, seeds):
+    for seed in seeds:
         path = sparsity_path(planted(seed, noise=noise)[0], estimator=rpca(noise=noise, tol=1e-4))
         assert path.rank[path.values == path.best] == 3
 

@@ -177,7 +177,7 @@ def test_a_fit_to_a_file_holds_no_array_of_the_size_of_the_data(
         (0.1, {"solver": "altproj", "n_components": 4}),
         (0.0, {"solver": "altproj", "n_components": 4}),
         (0.1, {"center": "median", "scale": "mad"}),
-        (0.1, {"debias": False}),
+        (0.1, {"debias": False, "tol": 1e-3}),
         pytest.param(0.0, {}, marks=pytest.mark.slow),  # hundreds of passes
     ],
     ids=["default", "altproj", "exact altproj", "units", "not debiased", "exact"],
@@ -189,19 +189,19 @@ def test_more_rows_in_a_file_need_no_more_memory(noise, settings, tmp_path, monk
     monkeypatch.setattr(scratch, "SUMMED_ROWS", 1 << 11)
     monkeypatch.setattr(entries, "LISTED", 1 << 11)
     monkeypatch.setattr(blocks, "TILE_BYTES", 1 << 16)
-    X = planted(34_000, 45, noise, dtype=np.float32)
+    X = planted(17_000, 45, noise, dtype=np.float32)
     stored, peaks = saved(X, "memmap", tmp_path), []
     del X
     with threadpool_limits(1):
         RPCA(**settings).fit(stored[:2000])  # imports and caches are not the fit's
-        for n_rows in (17_000, 34_000):
+        for n_rows in (8500, 17_000):
             tracemalloc.start()
             model = RPCA(**settings).fit(stored[:n_rows])
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
     assert model.n_components_ == 4
     # A number for each row would take four or eight bytes; one for each part of them is fine.
-    assert peaks[1] - peaks[0] < 3 * 17_000
+    assert peaks[1] - peaks[0] < 3 * 8500
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -40,7 +40,7 @@ def error(model, X, truth):
 
 
 @pytest.mark.parametrize("mean", [0.0, 10.0])
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
 def test_rpcag_by_default_is_as_good_as_without_a_graph(seed, mean):
     X, truth = clusters(seed, mean)
     assert error(RPCAG(), X, truth) <= 1.1 * error(RPCAG(smoothness=0.0), X, truth)
@@ -67,7 +67,7 @@ def test_a_graph_is_compared_with_what_comes_without_it():
 
 
 @pytest.mark.parametrize("make", [clusters, digits])
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
 def test_frpcag_is_near_the_best_of_a_grid_and_not_worse_than_pca(make, seed):
     X, truth = make(seed)
     levels = [0.0, 0.15, 0.3, 0.6, 1.2]

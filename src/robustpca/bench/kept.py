@@ -14,6 +14,7 @@ from typing import Any
 
 from robustpca.bench.declarations import Table
 from robustpca.bench.fields import whole_rows
+from robustpca.bench.identity import describe
 from robustpca.bench.runner import ROWS, Outcome
 from robustpca.bench.store import Row, latest, read_rows
 
@@ -142,9 +143,9 @@ def kept_outcome(tables: Iterable[Table], folder: str | Path, level: str = "defa
 
 def _declared(cell: Any) -> Row:
     """A cell as the part of its row that says where it stands."""
-    identity = cell.identity()
     names = ("table", "dataset", "corruption", "method", "role", "settings", "tuned", "seed")
-    return {name: identity[name] for name in names}
+    parts = {**vars(cell), **vars(cell.variant)}
+    return {name: describe(parts[name]) for name in names}
 
 
 def _read(path: Path) -> list[Row]:
