@@ -201,6 +201,20 @@ def test_an_identifier_in_front_names_the_rows(written):
     assert repeated.labels == ["1", "2", "3"]
 
 
+def test_times_in_front_name_the_rows_if_all_differ(written):
+    times = [f"2024-03-{day:02} 10:{minute:02}" for day in (5, 6) for minute in range(0, 60, 5)]
+    table = read(
+        written("time,a,b\n" + "".join(f"{t},{i}.5,{i * i}.5\n" for i, t in enumerate(times)))
+    )
+    assert table.labels == times
+    assert table.left_out == {"time": "row names"}
+    days = read(
+        written("day,a,b\n" + "".join(f"{t[:10]},{i}.5,{i * i}.5\n" for i, t in enumerate(times)))
+    )
+    assert days.left_out == {"day": "date"}
+    assert days.labels[0] == "1"
+
+
 def test_columns_and_index_are_those_asked_for(written):
     path = written("n,a,b,who\n1,5,6,x\n2,7,8,y\n3,0,1,\n")
     table = read(path, columns=["b", "n"], index="who")

@@ -290,7 +290,7 @@ def _are_dates(cells: list[str]) -> bool:
 
 def _names_rows(name: str, column: Any, values: Array, why: str | None, names_things: bool) -> bool:
     """Whether the first column of a table is its index."""
-    if why == "empty" or why == "date":
+    if why == "empty":
         return False
     cells = column.dropna()
     if why is not None:
