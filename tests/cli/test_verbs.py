@@ -295,6 +295,8 @@ def test_missing_codes_and_dropped_columns_are_said(invoke, mine, tmp_path):
 def test_warnings_are_sentences(invoke, mine, monkeypatch):
     def careless(*args, **kwargs):
         warnings.warn("This  is\nodd.", stacklevel=2)
+        warnings.simplefilter("always")  # as some packages do when they are imported
+        warnings.warn("It will be gone.", DeprecationWarning, stacklevel=2)
         raise ValueError("No more.")
 
     monkeypatch.setattr("robustpca.tools.checks.check", careless)

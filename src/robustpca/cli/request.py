@@ -16,6 +16,9 @@ from robustpca.cli.arguments import Force, Json, Key, Sheet, argument, option
 
 __all__ = ["Request", "command_line", "noted", "with_request"]
 
+# Warnings about code, of which a person at the command line has none.
+FOR_AUTHORS = (DeprecationWarning, FutureWarning, ResourceWarning)
+
 
 @dataclass(frozen=True)
 class Request:
@@ -217,12 +220,10 @@ def noted() -> Iterator[None]:
     """Print warnings as sentences, without a place in the code."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warnings.filterwarnings("ignore", category=DeprecationWarning)
-        warnings.filterwarnings("ignore", category=FutureWarning)
-        warnings.filterwarnings("ignore", category=ResourceWarning)
         try:
             yield
         finally:
-            texts = [" ".join(str(warning.message).split()) for warning in caught]
-            for told in dict.fromkeys(texts):
-                print(f"Note: {told}", file=sys.stderr)
+            # Not by filters, which packages change when they are imported.
+            told = [one.message for one in caught if not issubclass(one.category, FOR_AUTHORS)]
+            for text in dict.fromkeys(" ".join(str(message).split()) for message in told):
+                print(f"Note: {text}", file=sys.stderr)

@@ -2,7 +2,8 @@
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -196,10 +197,16 @@ def _text(value: float, whole: bool) -> str:
 
 def _write_excel(table: Table, frame: Any, path: Path) -> None:
     extra("openpyxl", "Writing workbooks")
-    # In memory first: on a full disk the archive would complain once more when it is closed.
-    book = io.BytesIO()
-    _frame(table, frame).to_excel(book, index=False, engine="openpyxl")
-    path.write_bytes(book.getvalue())
+    with _archive(path) as book:
+        _frame(table, frame).to_excel(book, index=False, engine="openpyxl")
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[io.BytesIO]:
+    """A zip file in memory: on a full disk it would complain once more when it is closed."""
+    archive = io.BytesIO()
+    yield archive
+    path.write_bytes(archive.getbuffer())
 
 
 def _write_parquet(table: Table, frame: Any, path: Path) -> None:
@@ -213,7 +220,7 @@ def _write_npy(table: Table, frame: Any, path: Path) -> None:
 
 
 def _write_npz(table: Table, frame: Any, path: Path) -> None:
-    with path.open("wb") as file:
+    with _archive(path) as file:
         np.savez_compressed(file, X=_array(table, frame))
 
 
