@@ -1,14 +1,15 @@
 """Workers that are killed while a fit runs: whether the answer is the same to the last bit.
 
     python benchmarks/kills.py [--methods PCAAN ...] [--sources file array] [--kills 20]
-                               [--rows 40000] [--columns 90] [--seed 0] [--folder FOLDER]
+                               [--rows 40000] [--columns 90] [--seed 0] [--folder FOLDER] [--direct]
 
 Two worker processes, each with one thread, fit planted data with bad rows from a file
 (`robustpca.as_dask`) or from a Dask array in memory. A fit that nobody disturbs says how long it
 takes; in each other one, a worker is killed by SIGKILL at a moment that is drawn from that time,
 and Dask starts another one. *In the fit* are kills that came before the fit had ended. *Same* are
 fits whose attributes have the bits of a fit in memory without any cluster, *changed* those that do
-not; errors are listed by their message. The slow tests of the row engine use what is here.
+not; errors are listed by their message. With ``--direct`` the program sends rows to the workers
+themselves, and not by the scheduler. The slow tests of the row engine use what is here.
 """
 
 import argparse
@@ -106,7 +107,9 @@ def same_bits(first: Any, second: Any) -> bool:
     )
 
 
-def run(name: str, X: Any, source: str, n_kills: int, seed: int, folder: str | None) -> None:
+def run(
+    name: str, X: Any, source: str, n_kills: int, seed: int, folder: str | None, direct: bool
+) -> None:
     """Fits of one method that are disturbed, and a line about them."""
     import dask.array as da
     import distributed
@@ -121,7 +124,7 @@ def run(name: str, X: Any, source: str, n_kills: int, seed: int, folder: str | N
     with (
         tempfile.TemporaryDirectory(dir=folder) as place,
         processes(n_workers=2, silence_logs=logging.CRITICAL) as cluster,
-        distributed.Client(cluster) as client,
+        distributed.Client(cluster, direct_to_workers=direct or None) as client,
     ):
         if source == "file":
             np.save(Path(place) / "X.npy", X)
@@ -161,6 +164,7 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=90)
     parser.add_argument("--seed", type=int, default=0, help="of the data and of the moments")
     parser.add_argument("--folder", help="where the file is written; default: the temporary folder")
+    parser.add_argument("--direct", action="store_true", help="send rows to workers directly")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     engine.BLOCK_BYTES = BLOCK_BYTES
@@ -175,7 +179,7 @@ def main() -> None:
         flush=True,
     )
     for name, source in itertools.product(options.methods, options.sources):
-        run(name, X, source, options.kills, options.seed, options.folder)
+        run(name, X, source, options.kills, options.seed, options.folder, options.direct)
 
 
 if __name__ == "__main__":
