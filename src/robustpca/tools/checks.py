@@ -23,7 +23,8 @@ from robustpca.tools.jobs import (
     RowsFound,
     as_table,
     clean_entries,
-    judged_rows,
+    describe_rows,
+    fitted_rows,
 )
 from robustpca.tools.words import aligned, counted, listed, number
 
@@ -345,7 +346,8 @@ def _sampled(table: Table) -> Table:
 def _rows_of(table: Table, entries: EntriesFound, X: Array, callback: Callback | None) -> RowsFound:
     """What is said of rows with these cells; missing ones are filled."""
     full = np.where(np.isnan(X), entries.X, X)
-    return judged_rows(replace(table, X=X), full, full, PCAAN(callback=callback))
+    units, model = fitted_rows(full, PCAAN(callback=callback))
+    return describe_rows(replace(table, X=X), model, units, full)
 
 
 def _completed(suggestion: Suggestion, entries: EntriesFound, rows: RowsFound) -> Suggestion:

@@ -41,7 +41,7 @@ __all__ = [
     "describe_rows",
     "filled",
     "find_rows",
-    "judged_rows",
+    "fitted_rows",
 ]
 
 Callback = Callable[[Any], object]
@@ -443,29 +443,24 @@ def find_rows(
     spoiled = np.asarray(entries.wrong.any(axis=1))
     spoiled[entries.whole_rows] = True
     if spoiled.mean() > LEFT_OUT:
-        found = judged_rows(table, given, entries.X, estimator, **options)
-        if (spoiled & (found.outlyingness > -FAR_SCORE)).mean() > LEFT_OUT:
-            return found
-    return judged_rows(table, given, given, estimator, **options)
+        units, model = fitted_rows(entries.X, estimator, **options)
+        far = model.score_samples(units.remove(given)) < FAR_SCORE
+        if (spoiled & far).mean() > LEFT_OUT:
+            n_restored = int((given != entries.X).sum())
+            return replace(describe_rows(table, model, units, given), n_restored=n_restored)
+    units, model = fitted_rows(given, estimator, **options)
+    return describe_rows(table, model, units, given)
 
 
-def judged_rows(
-    table: Table,
-    given: Array,
-    cleaned: Array,
-    estimator: Any,
-    *,
-    scale: str | None = "auto",
-    widen: bool = True,
-) -> RowsFound:
-    """What a method that is fitted to a cleaned table says of the rows as they are.
+def fitted_rows(
+    X: Array, estimator: Any, *, scale: str | None = "auto", widen: bool = True
+) -> tuple[Units, Any]:
+    """Fit a method to the rows of a table.
 
     Parameters
     ----------
-    table : Table
-        The data.
-    given, cleaned : ndarray of shape (n_rows, n_columns)
-        The numbers of the table, without missing ones, and the same without wrong ones.
+    X : ndarray of shape (n_rows, n_columns)
+        The numbers of the table, without missing ones.
     estimator : estimator
         The method.
     scale : {'auto', 'mad'} or None, default='auto'
@@ -475,16 +470,17 @@ def judged_rows(
 
     Returns
     -------
-    RowsFound
-        As of `find_rows`.
+    units : Units
+        What was removed from the numbers before.
+    model : estimator
+        The fitted method.
     """
-    units = _units(cleaned, scale)
-    rows = units.remove(cleaned)
+    units = _units(X, scale)
+    rows = units.remove(X)
     model = _fitted(estimator, rows)
     if widen and isinstance(model.n_components, float):
         model = _with_last_directions(model, rows)
-    found = describe_rows(table, model, units, given)
-    return replace(found, n_restored=int((given != cleaned).sum()))
+    return units, model
 
 
 def filled(table: Table, callback: Callback | None = None) -> Array:
