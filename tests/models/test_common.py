@@ -121,9 +121,12 @@ def checked_estimators():
     for name, kind in all_estimators().items():
         if name == "Reweighted":
             yield Reweighted(Ridge())
-            yield Reweighted(KMeans(3, n_init=2, random_state=0), max_iter=5)
+            clusters = KMeans(3, n_init=2, random_state=0)
+            yield Reweighted(clusters, max_iter=5)
+            yield pytest.param(Reweighted(clusters), marks=pytest.mark.slow)
         elif name == "RGLPCA":
             yield kind(max_iter=10)  # the checks fit noise, which takes it hundreds of passes
+            yield pytest.param(kind(), marks=pytest.mark.slow)
         else:
             yield kind()
 
