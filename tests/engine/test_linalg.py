@@ -12,6 +12,7 @@ from robustpca.engine.linalg import (
     medians,
     orthonormal,
     principal_axes,
+    root_between,
     selected,
     square_norms,
 )
@@ -274,3 +275,10 @@ def test_safe_units_are_a_power_of_two(dtype, rng):
         assert 0.5 <= np.abs(found).max() < 1
         np.testing.assert_array_equal(found * (A.flat[0] / found.flat[0]), A)
     assert not in_safe_units(np.zeros((2, 2))).any()
+
+
+@pytest.mark.parametrize("power", [1, 3, 9])
+def test_a_root_is_found_where_values_vanish_too_fast_for_the_tolerance(power):
+    # SciPy ends in an error for the higher powers, after a hundred steps.
+    found = root_between(lambda x: (x - 1 / 3) ** power, 0.0, 1.0, 1e-16)
+    assert found == pytest.approx(1 / 3, abs=1e-9)

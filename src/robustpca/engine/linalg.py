@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
+from scipy.optimize import brentq
 
 from robustpca.engine.threads import compiled
 
@@ -149,6 +150,14 @@ def in_safe_units(A: Array) -> Array:
     """A matrix times a power of two, which changes no digit: squares do not overflow."""
     exponent = np.frexp(np.abs(A).max(initial=0.0))[1]
     return np.asarray(np.ldexp(A, -exponent))
+
+
+def root_between(function: Callable[[float], float], low: float, high: float, xtol: float) -> float:
+    """Where a function is zero between two places at which its signs differ."""
+    # Near a root values may be hardly more than rounding errors. The search then runs out of steps
+    # before it meets so small a tolerance, but it is where it should be.
+    found, _ = brentq(function, low, high, xtol=xtol, rtol=1e-15, full_output=True, disp=False)
+    return float(found)
 
 
 def flip_signs(components: Array) -> Array:

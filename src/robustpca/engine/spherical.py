@@ -6,10 +6,9 @@ directions, and by what still pulls the point.
 
 import numpy as np
 from scipy import linalg
-from scipy.optimize import brentq
 
 from robustpca.engine.blocks import DenseBlock, WideBlock, cached_rows, slices
-from robustpca.engine.linalg import Array, principal_axes, square_norms
+from robustpca.engine.linalg import Array, principal_axes, root_between, square_norms
 from robustpca.engine.rows import Rows
 from robustpca.engine.view import View
 
@@ -266,4 +265,4 @@ def _reach(along: Array, lengths: Array, guess: float) -> float:
         return 0.0
     while slope(guess) < 0:
         guess *= 2
-    return float(brentq(slope, 0.0, guess, xtol=1e-16 * guess, rtol=1e-15))
+    return root_between(slope, 0.0, guess, 1e-16 * guess)

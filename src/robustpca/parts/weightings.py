@@ -10,9 +10,8 @@ from numbers import Real
 from typing import ClassVar, Self
 
 import numpy as np
-from scipy.optimize import brentq
 
-from robustpca.engine.linalg import Array, selected
+from robustpca.engine.linalg import Array, root_between, selected
 
 # Multipliers between which stationary points are looked for, how many of these are compared to
 # the last digit, and steps to a weight.
@@ -376,7 +375,7 @@ class CoRobust(Weighting):
         promising = np.argsort(self._direct(near) @ leading, kind="stable")[:N_COMPARED]
         part, at, last = part[promising], at[promising], last[promising]
         x = [
-            brentq(lambda x, i=(p, 0, k): excess(np.array([x]))[i], *grid[a : a + 2], xtol=1e-15)
+            root_between(lambda x, i=(p, 0, k): excess(np.array([x]))[i], *grid[a : a + 2], 1e-15)
             for p, a, k in zip(part, at, last, strict=True)
         ]
         found = weights_at(np.array(x), last)
