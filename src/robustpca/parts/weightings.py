@@ -374,11 +374,16 @@ class CoRobust(Weighting):
         near = weights_at(grid[at] + share * (grid[at + 1] - grid[at]), last)
         promising = np.argsort(self._direct(near) @ leading, kind="stable")[:N_COMPARED]
         part, at, last = part[promising], at[promising], last[promising]
-        x = [
-            root_between(lambda x, i=(p, 0, k): excess(np.array([x]))[i], *grid[a : a + 2], 1e-15)
-            for p, a, k in zip(part, at, last, strict=True)
-        ]
-        found = weights_at(np.array(x), last)
+
+        def crossing(part: int, at: int, last: int) -> float:
+            def value(x: float) -> float:
+                return float(excess(np.array([x]))[part, 0, last])
+
+            return root_between(value, grid[at], grid[at + 1], 1e-15)
+
+        places = np.transpose([part, at, last]).tolist()
+        x = np.array([crossing(*place) for place in places])
+        found = weights_at(x, last)
         weights = np.zeros(len(losses))
         weights[order] = found[np.argmin(self._direct(found) @ leading)]
         return weights
