@@ -99,7 +99,7 @@ def test_images_of_one_column_or_row_are_vectors(shape, rng):
     X = rng.normal(size=(80, 10)) * np.r_[6.0, 5.0, 4.0, np.ones(7)]
     X[:10] += 10 * rng.normal(size=(10, 10))
     ranks = (1, 3) if shape == (1, 10) else (3, 1)
-    settled = {"tol": 1e-13, "max_iter": 1000}
+    settled = {"tol": 1e-15, "max_iter": 1000}
     pairs = [
         (GLRAM(ranks, image_shape=shape, center="mean", **settled), PCA(3)),
         (R2DPCA(ranks, image_shape=shape, **settled), PCAOM(3, **settled)),

@@ -511,9 +511,8 @@ class PCAAN(ReweightedPCA):
     start even those that lie together far away.
 
     With ``n_active``, :math:`\gamma` is chosen anew in each pass, so the objective may rise; what
-    a pass gains is then measured with the last :math:`\gamma`. If it has not converged after a
-    quarter of ``max_iter`` passes, :math:`\gamma` is frozen, and the objective only falls from
-    there.
+    a pass gains is then measured with the last :math:`\gamma`. If it has not converged after 15 %
+    of ``max_iter`` passes, :math:`\gamma` is frozen, and the objective only falls from there.
 
     Parameters
     ----------

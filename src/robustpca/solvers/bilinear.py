@@ -33,8 +33,9 @@ class BilinearModel:
         columns of the images are constant this start is poor.
     """
 
-    # Every fit uses all of the data.
+    # Every fit uses all of the data, and takes one step from the last one.
     exact = True
+    momentum = 0.0
 
     def __init__(
         self,

@@ -67,6 +67,7 @@ class Reweighting:
 class _Position:
     """What a pass changes beside the model.
 
+    ``ahead`` are the weights to fit next, and ``weights`` what follows from the residuals alone.
     ``first`` and ``gained`` are what the first pass, and all passes, have gained since the view was
     expanded; ``verified`` is what they have since an expansion was found not to pay.
     """
@@ -76,6 +77,7 @@ class _Position:
     losses: Array
     step: Weighted
     weights: Array
+    ahead: Array
     fitted_with: Array
     history: list[float]
     first: float | None = None
@@ -93,6 +95,8 @@ class _Position:
 # one, when weights are still far from their end, PCA-AN ended 5 % above the objective that it
 # reaches so on two of three sets of occluded faces.
 FIRST, EARLY, LATE = 0.1, 0.03, 0.01
+# Share of the passes in which a weighting need not be monotone.
+FREE = 0.25
 # An expansion is worth its cost if it gains as much as so many passes at the tolerance; or as one
 # if the tolerance is this tight, and asks for digits of the subspace.
 WORTH, TIGHT = 8.0, 1e-9
@@ -106,6 +110,7 @@ def reweight(
     tol: float,
     max_iter: int,
     worth: float = WORTH,
+    momentum: float = 0.0,
     callback: Callback = ignore,
 ) -> Reweighting:
     """Alternate losses, weights and weighted fits until the objective converges.
@@ -113,6 +118,10 @@ def reweight(
     The objective never rises if the weighting is monotone. One that is not chooses another
     objective at every pass: what a pass gains is bounded by the last one, and after a quarter of
     the passes the weighting is made monotone.
+
+    With ``momentum`` weights go that share of their last change further before they are fitted,
+    and a pass that is worse for it is done again without. As passes then bring about as much more,
+    the weighting is made monotone earlier.
     """
     worth = worth if tol > TIGHT else 1.0
 
@@ -131,15 +140,23 @@ def reweight(
 
     residuals = model.residuals()
     losses, step, weights = weigh(residuals, weighting)
-    at = _Position(weighting, residuals, losses, step, weights, weights, [step.objective])
+    at = _Position(weighting, residuals, losses, step, weights, weights, weights, [step.objective])
     with followed(at, model, given=(loss, weighting, *model.given)) as between_passes:
         while at.iteration < max_iter and not at.converged:
             between_passes()
             at.iteration += 1
-            model.fit(at.weights)
-            at.fitted_with, before, previous = at.weights, at.losses, at.step
-            at.residuals = model.residuals()
-            at.losses, at.step, at.weights = weigh(at.residuals, at.weighting)
+            plain, before, previous = at.weights, at.losses, at.step
+            for weights in (at.ahead, plain):
+                model.fit(weights)
+                at.residuals, at.fitted_with = model.residuals(), weights
+                at.losses, at.step, at.weights = weigh(at.residuals, at.weighting)
+                if at.weighting.monotone:
+                    gain = previous.objective - at.step.objective
+                else:
+                    gain = float(previous.direct @ (before - at.losses))
+                if gain >= 0 or weights is plain:
+                    break
+            at.ahead = _beyond(at.weights, plain, momentum)
             step = at.step
             at.history.append(step.objective)
             # Shares of the weighted losses: a regulariser may be far larger, and hide what they do.
@@ -153,7 +170,7 @@ def reweight(
             at.change, at.gained, at.verified = change, at.gained + change, at.verified + change
             at.first = change if at.first is None else at.first
             callback(Progress(at.iteration, step.objective, change, n_active=step.n_active))
-            if at.iteration == max_iter // 4:
+            if at.iteration == round(FREE * (1 - momentum) * max_iter):
                 at.weighting = at.weighting.frozen(step)
             # Passes inside the view are cheap and expanding it is not, but convergence in a view
             # that is still poor is worth nothing: it is expanded as soon as progress slows down.
@@ -173,7 +190,7 @@ def reweight(
             settled = change <= tol
             if settled and known_good:
                 at.converged = True
-            elif model.expand(at.weights, worth * tol * scale):
+            elif model.expand(at.ahead, worth * tol * scale):
                 at.gained, at.first, at.verified, at.expanded = 0.0, None, np.inf, True
             else:
                 at.converged, at.verified = settled, 0.0
@@ -189,10 +206,20 @@ def reweight(
     )
 
 
+def _beyond(weights: Array, last: Array, momentum: float) -> Array:
+    """Weights that go on from the last ones through these; zero where these are, and only there."""
+    if not momentum:
+        return weights
+    # Only shares of weights count in a fit.
+    last = last * (weights.sum() / last.sum())
+    return np.maximum(weights + momentum * (weights - last), 0.5 * weights)
+
+
 class SubspaceEstimate(Model, Protocol):
     """A model that is a subspace."""
 
     floor: float
+    momentum: float
     n_components: int
 
     def refine(self, weights: Array) -> None:
@@ -291,7 +318,15 @@ def reweighted_subspace(
     model.exact = False
 
     def run() -> Reweighting:
-        return reweight(model, loss, weighting, tol=tol, max_iter=max_iter, callback=callback)
+        return reweight(
+            model,
+            loss,
+            weighting,
+            tol=tol,
+            max_iter=max_iter,
+            momentum=model.momentum,
+            callback=callback,
+        )
 
     result = run()
     # A share of the variance is a share of the weighted one, which the weights decide.

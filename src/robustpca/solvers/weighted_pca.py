@@ -42,6 +42,8 @@ LEFT = 0.2
 TINY_GAP, LEAST_GAP = 1e-9, 0.1
 # Rows are brought to single precision for products with at least so many components.
 MANY = 20
+# Weights go this share of their last change further before they are fitted.
+MOMENTUM = 0.4
 # An expansion costs about as much as this many products of the data with the components.
 EXPANSION = 3.5
 # Second moments are worth so many expansions to a view behind which variances are known, or by this
@@ -141,7 +143,7 @@ class WeightedPCA:
         if not enough:
             self.refine(uniform)
         self.floor = self.view.rows.floor * float(np.sqrt(self.total / len(uniform)))
-        self.power = power
+        self.power, self.momentum = power, 0.0 if power else MOMENTUM
 
     @property
     def given(self) -> tuple[Any, ...]:
