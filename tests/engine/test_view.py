@@ -125,3 +125,32 @@ def test_square_distances_do_not_cancel(rng):
     expected = np.sum((X - codes @ basis.T) ** 2, axis=1)
     found = square_distances(rows, codes, np.sum(X**2, axis=1), basis)
     assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_a_copy_in_single_precision_keeps_the_digits_of_a_centre_far_away(rng):
+    X = rng.normal(size=(80, 60)) + 1e7
+    basis = np.linalg.qr(rng.normal(size=(60, 12)))[0]
+    view = View.in_single_precision(ArrayRows(X).centred(X[0]))
+    assert view.is_single
+    view.rebase(np.zeros(60), basis)
+    view.move(np.full(12, 0.5))
+    assert view.codes.dtype == np.float32
+    assert_true_to(view, X, 2e-6)
+    # Whether it is the point or the basis that is asked for, the data as they are have the same.
+    precise = view.precise()
+    assert not precise.is_single
+    assert_allclose(precise.point, view.point, rtol=1e-15)
+    assert_true_to(precise, X, 1e-8)
+    view.expand(np.linalg.qr(np.hstack([basis, rng.normal(size=(60, 3))]))[0][:, 12:])
+    assert_true_to(view, X, 2e-6)
+    view.restrict(np.linalg.qr(rng.normal(size=(15, 9)))[0])
+    assert_true_to(view, X, 2e-6)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e18, 1e200, 0.0])
+def test_what_single_precision_cannot_hold_is_not_copied(size, rng):
+    rows = ArrayRows(size * rng.normal(size=(80, 60)))
+    assert not View.in_single_precision(rows).is_single
+    X = rng.normal(size=(80, 60))
+    X[3, 4] = 1e40
+    assert not View.in_single_precision(ArrayRows(X)).is_single

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from every import bits, data, fit
 
-from robustpca import EPCA, GLPCA, PCAAN, RPCA, checkpoint
+from robustpca import EPCA, GLPCA, PCAAN, PCAOM, RPCA, checkpoint
 from robustpca.engine import checkpoint as engine
 from robustpca.engine.checkpoint import followed, one_fit
 from robustpca.solvers import noise
@@ -115,8 +115,10 @@ def path(tmp_path):
     return tmp_path / "fit.ckpt"
 
 
+# With the looser tolerance passes read a copy of the data in single precision.
+@pytest.mark.parametrize("tol", [1e-12, 1e-8])
 @pytest.mark.parametrize("store", ["memmap", "dask", "sparse", "zarr", "h5"])
-def test_data_of_every_kind_are_referred_to_and_not_written(store, path, tmp_path, rng):
+def test_data_of_every_kind_are_referred_to_and_not_written(store, tol, path, tmp_path, rng):
     X = rng.normal(size=(2000, 3)) @ rng.normal(size=(3, 200)) + rng.normal(size=(2000, 200))
     if store == "memmap":
         np.save(tmp_path / "X.npy", X)
@@ -132,11 +134,21 @@ def test_data_of_every_kind_are_referred_to_and_not_written(store, path, tmp_pat
     else:
         h5py = pytest.importorskip("h5py")
         stored = h5py.File(tmp_path / "X.h5", "w").create_dataset("X", data=X)
-    crashed(path, 3, model := EPCA(3, tol=1e-12), stored)
+    crashed(path, 3, model := EPCA(3, tol=tol), stored)
     assert path.stat().st_size < X.nbytes / 2
     with checkpoint(path):
         resumed = model.fit(stored)
-    assert bits(resumed) == bits(EPCA(3, tol=1e-12).fit(stored))
+    assert bits(resumed) == bits(EPCA(3, tol=tol).fit(stored))
+
+
+def test_a_fit_that_left_single_precision_goes_on_in_double_precision(path, rng):
+    basis = np.linalg.qr(rng.normal(size=(120, 5)))[0]
+    X = rng.normal(size=(1000, 5)) @ basis.T
+    X[:450] += rng.normal(size=(450, 120))
+    expected = bits(PCAOM(5).fit(X))
+    crashed(path, 6, model := PCAOM(5), X)
+    with checkpoint(path):
+        assert bits(model.fit(X)) == expected
 
 
 def test_the_estimate_of_the_noise_goes_on_too(path, rng, monkeypatch):

@@ -1,5 +1,7 @@
 """Views of second moments: what single precision may decide, and what it must not."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -8,6 +10,8 @@ from sklearn.decomposition import PCA
 from robustpca import PCAOM, ReweightedPCA
 from robustpca.engine.rows import ArrayRows
 from robustpca.metrics import subspace_distance
+from robustpca.parts.losses import CauchyLoss, L21Loss, SquaredLoss
+from robustpca.parts.weightings import AdaptiveNeighbors, Uniform
 from robustpca.solvers.weighted_pca import Complement, WeightedPCA
 
 
@@ -108,3 +112,63 @@ def test_fits_without_a_gap_end_at_the_objective_of_a_tight_one(rng):
     assert np.all(np.diff(model.objective_) <= 1e-10 * model.objective_[-1])
     sigma = ReweightedPCA(20, loss="huber").fit(X)
     assert np.all(np.diff(sigma.objective_) <= 1e-10 * sigma.objective_[-1])
+
+
+PARTS = {
+    "distances": (L21Loss(), Uniform()),
+    "cauchy": (CauchyLoss(20.0), Uniform()),
+    "neighbours": (SquaredLoss(), AdaptiveNeighbors(gamma=1e4)),
+}
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_a_fit_on_a_copy_in_single_precision_ends_like_one_in_double_precision(parts, rng):
+    X = gapless(rng) + 1e4 * rng.normal(size=120)
+    X[:100] += 3 * rng.normal(size=(100, 120))
+    loss, weighting = PARTS[parts]
+    method = partial(ReweightedPCA, 20, loss=loss, weighting=weighting, init="pca")
+    single, double = method(tol=1e-7).fit(X), method(tol=1e-11).fit(X)
+    assert np.all(np.diff(single.objective_) <= 1e-9 * single.objective_[-1])
+    assert double.objective_[-1] == pytest.approx(single.objective_[-1], rel=1e-6)
+    assert subspace_distance(single.components_, double.components_) < 1e-2
+    assert single.components_.dtype == np.float64
+    assert_allclose(single.components_ @ single.components_.T, np.eye(20), atol=1e-12)
+    # What it says of its own rows is what it found in single precision.
+    residuals = np.square(single.orthogonal_distances(X))
+    objective = weighting.solve(loss.values(residuals)).objective
+    assert single.objective_[-1] == pytest.approx(objective, rel=1e-6)
+
+
+def test_a_copy_in_single_precision_is_made_only_where_it_serves(rng):
+    X = gapless(rng)
+
+    def is_single(X, **settings):
+        return WeightedPCA(ArrayRows(X), 20, **settings).view.is_single
+
+    assert is_single(X, tol=1e-7)
+    assert not is_single(X)
+    assert not is_single(X, tol=1e-9)
+    assert not is_single(X, tol=1e-7, power=True)
+    assert not is_single(X.astype(np.float32), tol=1e-7)
+    assert not is_single(X[:, :60], tol=1e-7)  # no view is needed
+    for size in (1e-30, 1e25):
+        assert not is_single(size * X, tol=1e-7)
+
+
+def test_rows_in_the_subspace_are_seen_in_double_precision(rng):
+    basis = np.linalg.qr(rng.normal(size=(120, 20)))[0]
+    X = rng.normal(size=(1500, 20)) @ (basis * (30 / np.arange(1, 21))).T + 7
+    X[:700] += rng.normal(size=(700, 120))
+    weights = np.r_[np.zeros(700), np.ones(800)]
+    left = []
+    for tol in (0.0, 1e-7):
+        model = WeightedPCA(ArrayRows(X), 20, tol=tol)
+        assert model.view.is_single == (tol > 0)
+        model.fit(weights)
+        while model.residuals().any() and model.expand(weights, 0.0):
+            model.fit(weights)
+        assert not model.view.is_single
+        assert subspace_distance(model.subspace()[1], basis.T) < 1e-6
+        left.append(weights @ model.residuals())
+    # A copy to begin with costs no digits in the end.
+    assert left[1] == pytest.approx(left[0], rel=0.1)

@@ -136,6 +136,18 @@ class DenseBlock(Block):
         """The chosen rows, in double precision."""
         return self.block[chosen].astype(np.float64) - self.center
 
+    def copy_to(self, out: Array) -> Array:
+        """Write the centred rows to an array, and give their squared norms.
+
+        Numbers that the array cannot hold are not finite there.
+        """
+        norms = np.empty(len(self))
+        with np.errstate(over="ignore"):
+            for place, tile in self.tiles():
+                out[place] = tile
+                norms[place] = square_norms(tile)
+        return norms
+
     def project(self, basis: Array) -> Array:
         """Coordinates of the rows along the columns of ``basis``."""
         return self.coordinates(basis)[0]

@@ -82,8 +82,9 @@ def join(parts: Iterable[Any], n_parts: int) -> Any:
     parts = list(parts)
     if isinstance(parts[0], tuple):
         return tuple(join(pieces, n_parts) for pieces in zip(*parts, strict=True))
-    # One that owns its entries is not part of the data, and need not be copied.
-    alone = len(parts) == 1 and parts[0].flags.owndata
+    # One that owns its entries is not part of the data, and need not be copied. Nor is one that was
+    # turned: rows and what goes along with them are in C order.
+    alone = len(parts) == 1 and (parts[0].flags.owndata or parts[0].flags.fnc)
     return parts[0] if alone else np.concatenate(parts)
 
 

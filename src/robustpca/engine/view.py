@@ -6,12 +6,17 @@ from any point of the span are exact and cheap. An expansion takes one pass over
 also measures what is left outside: codes of all rows never travel to where the rows are.
 """
 
+from typing import Self
+
 import numpy as np
 from scipy import linalg
 
 from robustpca.engine.blocks import DenseBlock, NearBlock
 from robustpca.engine.linalg import Array, finite, square_norms
 from robustpca.engine.rows import ArrayRows, Rows
+
+# Sums of squares between which no square of a matrix is lost in single precision.
+LEAST_SINGLE, MOST_SINGLE = 1e-20, 1e30
 
 
 class View:
@@ -26,6 +31,10 @@ class View:
 
     Attributes
     ----------
+    rows : Rows
+        What passes read: the data, or a copy of them in single precision.
+    source : Rows
+        The data.
     basis : ndarray of shape (n_features, n_directions) or None
         Orthonormal columns.
     codes : ndarray of shape (n_samples, n_directions)
@@ -37,11 +46,36 @@ class View:
     """
 
     def __init__(self, rows: Rows) -> None:
-        self.rows = self.coordinates = rows
+        self.source = self.rows = self.coordinates = rows
+        # Where the rows have their origin, if they are a copy.
+        self.origin: Array | float = 0.0
         self.basis: Array | None = None
         self.codes: Array = np.empty((rows.shape[0], 0))
         self._norms: Array | None = None
         self.outside: Array = np.zeros(rows.shape[0])
+
+    @classmethod
+    def in_single_precision(cls, rows: Rows) -> Self:
+        """A view of a copy of dense rows in single precision, if that holds them and squares."""
+        X = np.empty(rows.shape, np.float32)
+        norms = [rows.block(*place).copy_to(X[slice(*place)]) for place in rows.bounds]
+        view = cls(ArrayRows(X, NearBlock))
+        view.source, view.origin, view._norms = rows, rows.center, np.concatenate(norms)
+        is_held = view.norms.max() > LEAST_SINGLE and view.norms.sum() < MOST_SINGLE
+        return view if is_held else cls(rows)
+
+    def precise(self) -> Self:
+        """A view of the data as they are, with the same basis and point."""
+        view = type(self)(self.source.centred(self.origin + self.rows.center))
+        if self.basis is not None:
+            view.rebase(view.rows.center, self.basis)
+            view.move(self.coordinates.center)
+        return view
+
+    @property
+    def is_single(self) -> bool:
+        """Whether passes read a copy in single precision."""
+        return self.rows.dtype != self.source.dtype
 
     @property
     def norms(self) -> Array:
@@ -54,8 +88,8 @@ class View:
     def point(self) -> Array:
         """The point, in the features of the data."""
         if self.basis is None:
-            return self.coordinates.center
-        return self.rows.center + self.directions(self.coordinates.center)
+            return self.origin + self.coordinates.center
+        return self.origin + self.rows.center + self.directions(self.coordinates.center)
 
     def move(self, step: Array) -> None:
         """Move the point by a step in the coordinates."""
@@ -101,7 +135,7 @@ class View:
         # BLAS sums by layout, which must not change.
         by_columns = self.codes.flags.f_contiguous
         self.codes = np.asfortranarray(codes) if by_columns else np.ascontiguousarray(codes)
-        self.rows, self._norms = self.rows.centred(point), norms
+        self.rows, self._norms = self.rows.centred(point - self.origin), norms
         self.outside = self.outside + dropped
         self.basis = self.directions(axes)
         self._set_coordinates(np.zeros(axes.shape[1]))

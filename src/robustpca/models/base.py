@@ -3,7 +3,7 @@
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -43,10 +43,11 @@ LIBRARIES = (str(Path(__file__).parents[1]), str(Path(sklearn.__file__).parent))
 
 @dataclass(frozen=True)
 class Subspace:
-    """A fitted subspace; fields up to the last three are attributes without the underscore.
+    """A fitted subspace; fields up to the last four are attributes without the underscore.
 
     ``residuals`` (squared) and ``shares`` (in the fit) of the training rows, and the ``floor``
-    below which distances are rounding error, are what the cutoffs are learnt from.
+    below which distances are rounding error, are what the cutoffs are learnt from. So are
+    ``scores`` of the rows with given numbers, for which the rows are read if nothing has them.
     """
 
     mean: Array
@@ -59,6 +60,7 @@ class Subspace:
     residuals: Array
     shares: Array
     floor: float
+    scores: Callable[[Array], Array] | None = None
 
     @classmethod
     def of(
@@ -72,12 +74,13 @@ class Subspace:
         total: float,
         floor: float,
         sample_weights: Array | None = None,
+        scores: Callable[[Array], Array] | None = None,
     ) -> "Subspace":
         """Derive everything from what a solver found.
 
         ``residuals`` are squared; ``variances`` of the scores and the ``total`` variance are
         weighted means with ``sample_weights``, by default equal ones. Distances below ``floor``
-        are rounding error.
+        are rounding error. ``scores`` are those along the components as they are given.
         """
         n_samples, dtype = rows.shape[0], rows.dtype
         # As many independent samples as the weights are worth.
@@ -95,9 +98,11 @@ class Subspace:
         rounding = genuine[:, None] & unseen & (np.abs(components) < 1e-6)
         components = np.where(rounding, 0.0, components)
         ratio = variances / (correction * total) if total > 0 else np.zeros_like(variances)
+        turned = flip_signs(components)
+        signs = np.sign(np.einsum("ij,ij->i", components, turned))
         return cls(
             mean=mean.astype(dtype),
-            components=np.ascontiguousarray(flip_signs(components), dtype=dtype),
+            components=np.ascontiguousarray(turned, dtype=dtype),
             n_components=len(components),
             n_samples=n_samples,
             explained_variance=variances.astype(dtype),
@@ -106,11 +111,12 @@ class Subspace:
             residuals=residuals,
             shares=share,
             floor=max(floor, float(np.finfo(np.float64).tiny) ** 0.5),
+            scores=None if scores is None else lambda chosen: signs * scores(chosen),
         )
 
     def attributes(self) -> dict[str, Any]:
         """What is kept of it after a fit."""
-        hidden = ("residuals", "shares", "floor")
+        hidden = ("residuals", "shares", "floor", "scores")
         return {f"{name}_": value for name, value in vars(self).items() if name not in hidden}
 
 
@@ -467,8 +473,9 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OutlierMi
         starts = np.linspace(0, n - size, FLAG_PLACES).astype(int) if n > FLAG_ROWS else [0]
         places = [slice(at, at + size) if n > FLAG_ROWS else slice(0, n) for at in starts]
         chosen = np.concatenate([np.arange(place.start, place.stop) for place in places])
+        known = subspace.scores
         found = flags(
-            self._training_codes(rows, places),
+            known(chosen) if known is not None else self._training_codes(rows, places),
             subspace.residuals[chosen],
             variances=subspace.explained_variance.astype(np.float64),
             shares=subspace.shares[chosen],

@@ -96,6 +96,7 @@ class ReweightedModel(SubspaceModel):
             variances=result.variances,
             total=result.total,
             floor=result.floor,
+            scores=model.scores,
         )
         share = result.weights / result.weights.sum()
         weights = share if result.step.weights is None else result.step.weights
@@ -260,6 +261,7 @@ class ReweightedPCA(ReweightedModel):
             full=by_share,
             power=self.solver == "power",
             rough=init != "pca",
+            tol=self.tol,
         )
 
 

@@ -36,6 +36,7 @@ class BilinearModel:
     # Every fit uses all of the data, and takes one step from the last one.
     exact = True
     momentum = 0.0
+    scores = None
 
     def __init__(
         self,

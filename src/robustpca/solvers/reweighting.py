@@ -5,6 +5,7 @@ squared residuals, weights from the losses, a weighted least-squares fit from th
 model that offers `residuals`, `fit` and `expand` can be put in.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -90,9 +91,8 @@ class _Position:
 
 
 # The first view, and any other, is expanded once a pass brings less than this share of all since
-# the last expansion, or less than the last one if the view was the best one then. The first one
-# is expanded after one pass if the weighting is monotone. Otherwise it takes some: expanded after
-# one, when weights are still far from their end, PCA-AN ended 5 % above the objective that it
+# the last expansion, or less than the last one if the view was the best one then. Expanded after
+# one pass, when weights are still far from their end, PCA-AN ended 5 % above the objective that it
 # reaches so on two of three sets of occluded faces.
 FIRST, EARLY, LATE = 0.1, 0.03, 0.01
 # Share of the passes in which a weighting need not be monotone.
@@ -174,10 +174,7 @@ def reweight(
                 at.weighting = at.weighting.frozen(step)
             # Passes inside the view are cheap and expanding it is not, but convergence in a view
             # that is still poor is worth nothing: it is expanded as soon as progress slows down.
-            if at.expanded:
-                patience = LATE if model.exact else EARLY
-            else:
-                patience = 1.0 if at.weighting.monotone else FIRST
+            patience = (LATE if model.exact else EARLY) if at.expanded else FIRST
             patience = 0.0 if at.verified < np.inf else patience
             if change > max(tol, patience * abs(at.gained)):
                 continue
@@ -221,6 +218,7 @@ class SubspaceEstimate(Model, Protocol):
     floor: float
     momentum: float
     n_components: int
+    scores: Callable[[Array], Array] | None
 
     def refine(self, weights: Array) -> None:
         """Make sure that the last fit, with these weights, is as good as on the full data."""

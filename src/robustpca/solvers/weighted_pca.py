@@ -44,6 +44,10 @@ TINY_GAP, LEAST_GAP = 1e-9, 0.1
 MANY = 20
 # Weights go this share of their last change further before they are fitted.
 MOMENTUM = 0.4
+# Passes read a copy of the data in single precision if the tolerance is not below this one, and the
+# copy is no larger; and as long as no row is nearer to the subspace: its squared distance as a
+# share of its squared norm. Such a row might weigh so much that the digits lost would matter.
+SINGLE_TOL, SINGLE_BYTES, SINGLE_LEAST = 1e-8, 1 << 26, 1e-5
 # An expansion costs about as much as this many products of the data with the components.
 EXPANSION = 3.5
 # Second moments are worth so many expansions to a view behind which variances are known, or by this
@@ -102,6 +106,8 @@ class WeightedPCA:
         Whether a fit takes one step of orthogonal iteration instead of the best subspace.
     rough : bool, default=False
         Whether PCA is not needed to any digits because the first weights come from elsewhere.
+    tol : float, default=0.0
+        The least gain that counts, as a share of the sum. It says how many digits are needed.
 
     Attributes
     ----------
@@ -119,6 +125,7 @@ class WeightedPCA:
         full: bool = False,
         power: bool = False,
         rough: bool = False,
+        tol: float = 0.0,
     ) -> None:
         self.n_components, self.fixed = n_components, center is not None
         self.source = rows.median_centred() if center is None else rows.centred(center)
@@ -137,18 +144,18 @@ class WeightedPCA:
         self.complement: Complement | None = None
         # What the last expansion was to gain.
         self.promised = np.inf
-        enough = self._initialise(full, rough)
         uniform = np.ones(rows.shape[0])
+        enough = self._initialise(uniform, full, rough, single=tol >= SINGLE_TOL and not power)
         self.fit(uniform)
         if not enough:
             self.refine(uniform)
-        self.floor = self.view.rows.floor * float(np.sqrt(self.total / len(uniform)))
+        self.floor = self.view.source.floor * float(np.sqrt(self.total / len(uniform)))
         self.power, self.momentum = power, 0.0 if power else MOMENTUM
 
     @property
     def given(self) -> tuple[Any, ...]:
         """The data, and what passes read instead of them."""
-        return self.source, self.view.rows
+        return self.source, self.view.source, self.view.rows
 
     @property
     def width(self) -> int:
@@ -165,7 +172,7 @@ class WeightedPCA:
             if before - self.lost <= START_TOL * self.lost:
                 break
 
-    def _initialise(self, full: bool, rough: bool) -> bool:
+    def _initialise(self, uniform: Array, full: bool, rough: bool, single: bool) -> bool:
         """Choose the first basis; true if it holds all that is needed of PCA."""
         rows, n_components = self.view.rows, self.n_components
         n, d = rows.shape
@@ -180,8 +187,9 @@ class WeightedPCA:
         sketch = 2 * n * d * width + 3 * self._expansion_cost()
         if rows.is_dense and d <= GRAM_FEATURES and self._moments_cost() <= sketch:
             # So few features that their second moments cost no more than a sketch.
-            shift, axes = self._moments(np.ones(n))
-            self.view.rebase(rows.center + shift, axes)
+            if single and self.rough and 4 * n * d <= SINGLE_BYTES:
+                self.view = View.in_single_precision(rows)
+            self._rebase_view(uniform)
             self.exact = True
             return True
         self.view.expand(orthonormal(finite(rows.sum(_sketch, width, along=(np.arange(n),)))))
@@ -221,6 +229,10 @@ class WeightedPCA:
             self.values = np.maximum(squares, 0.0)
         else:
             self.values, self.axes = best()
+        self._add_up()
+
+    def _add_up(self) -> None:
+        """Sum of squares in all, and that outside of the subspace."""
         outside = float(self.weights @ self.view.outside)
         self.lost = float(self.values[self.n_components :].sum()) + outside
         self.total = float(self.values.sum()) + outside
@@ -246,6 +258,9 @@ class WeightedPCA:
             tail = self.axes[:, self.n_components :]
             known = self.view.outside + self.view.coordinates.map(_tail_norms, tail)
             known[~(known > self.floor**2)] = 0.0
+            if self.view.is_single and (known < SINGLE_LEAST * self.view.norms).any():
+                self.view = self.view.precise()
+                return self.residuals()
             self.known = self.axes, self.n_components, known
         return known
 
@@ -321,7 +336,7 @@ class WeightedPCA:
         view, axes = self.view, self.axes[:, : self.n_components]
         rough = self._images_are_rough() and self.complement is not None
         scores = view.coordinates.map(_weighted_scores, axes, rough, along=(weights,))
-        if rough:
+        if rough and not self.view.is_single:
             images = view.rows.sum("rough_adjoint", along=(scores,))
         else:
             images = view.rows.adjoint(scores).astype(np.float64, copy=False)
@@ -384,10 +399,7 @@ class WeightedPCA:
     def _rebase(self, weights: Array, enough: float) -> bool:
         """Take the leading eigenvectors of the weighted second moments as basis, if that gains."""
         before, lost = dict(self.__dict__), float(weights @ self.residuals())
-        shift, axes = self._moments(weights)
-        self.view = copy.copy(self.view)
-        self.view.rebase(self.view.rows.center + shift, axes)
-        self.axes = np.eye(axes.shape[1])
+        self._rebase_view(weights)
         self.fit(weights)
         if self.lost > lost:
             self.__dict__.update(before)
@@ -397,15 +409,28 @@ class WeightedPCA:
         self.promised = lost - self.lost
         return self.promised > enough
 
+    def _rebase_view(self, weights: Array) -> None:
+        """Take the leading axes of second moments as basis of another view."""
+        shift, axes = self._moments(weights)
+        self.view = copy.copy(self.view)
+        self.view.rebase(self.view.rows.center + shift, axes)
+        self.axes = np.eye(axes.shape[1])
+        if self.view.is_single:
+            # A fit in the view has no more digits than these moments.
+            self.weights, self.weight, self.fitted = weights, float(weights.sum()), self.view
+            self.values = self.spectrum * float(weights.max())
+            self._add_up()
+
     def _moments(self, weights: Array) -> tuple[Array, Array]:
         """Weighted mean, from the centre of the rows, and leading axes of second moments.
 
         Axes need few digits if they only span a view, so single precision does wherever it tells
         the leading variances from the others.
         """
-        rows, c, largest = self.view.rows, self.n_components, float(weights.max())
+        c, largest = self.n_components, float(weights.max())
         while True:
-            kind = "rough_gram" if self.rough else "weighted_gram"
+            rows = self.view.rows
+            kind = "rough_gram" if self.rough and not self.view.is_single else "weighted_gram"
             total, gram = rows.sum(kind, along=(weights / largest,))
             gram = gram if self.rough else finite(gram)
             weight = float(weights.sum()) / largest
@@ -423,6 +448,8 @@ class WeightedPCA:
                     axes = orthonormal(axes.astype(np.float64))
                     break
             self.rough = False
+            if self.view.is_single:
+                self.view = self.view.precise()
         self.spectrum = values
         return shift, axes
 
@@ -449,6 +476,20 @@ class WeightedPCA:
         """Coordinates of the rows, centre and components in these, and what is outside of them."""
         coordinates, outside = self.coordinates()
         return coordinates, coordinates.center, self.axes[:, : self.n_components].T, outside
+
+    @property
+    def scores(self) -> Callable[[Array], Array] | None:
+        """Gives the scores of the rows with these numbers along the components, if it is cheap."""
+        if self.compacted or self.view.basis is None:
+            return None
+
+        def scores(chosen: Array) -> Array:
+            rows = np.zeros(len(self.weights), dtype=bool)
+            rows[chosen] = True
+            axes = self.axes[:, : self.n_components]
+            return np.asarray(self.view.coordinates.map("take", along=(rows,)) @ axes)
+
+        return scores
 
     def variances(self) -> tuple[Array, float]:
         """Weighted variance along each principal axis, and in all."""
