@@ -179,6 +179,7 @@ def _cut_blocks(n_blocks, n_tasks):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:FRPCAG. low_rank_ has full rank")
 @pytest.mark.parametrize(
     ("source", "model", "n_kills"),
     [

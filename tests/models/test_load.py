@@ -1,6 +1,5 @@
 """The same bits whatever else runs, and nothing left behind: threads, processes, forks, memory."""
 
-import contextlib
 import gc
 import os
 import signal
@@ -136,10 +135,16 @@ def test_an_interrupt_at_any_moment_leaves_libraries_and_model_as_they_were(name
         handler = signal.signal(signal.SIGALRM, interrupt)
         try:
             for moment in np.linspace(0.02, 0.98, 25) * duration:
-                with contextlib.suppress(KeyboardInterrupt):
+                try:
                     signal.setitimer(signal.ITIMER_REAL, moment)
                     fitted()
                     signal.setitimer(signal.ITIMER_REAL, 0)
+                except KeyboardInterrupt:
+                    pass
+                except RuntimeError as error:
+                    # Python's own conditions fail so if it comes as they take their lock again.
+                    assert "lock" in str(error)  # noqa: PT017
+                    assert isinstance(error.__context__, KeyboardInterrupt)  # noqa: PT017
                 now = vars(model)
                 outcomes.append(sum(now[key] is value for key, value in first.items()))
                 assert limits() == before
