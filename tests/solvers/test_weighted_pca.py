@@ -7,11 +7,12 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.decomposition import PCA
 
-from robustpca import PCAOM, ReweightedPCA
+from robustpca import EPCA, PCAAN, PCAOM, ReweightedPCA
 from robustpca.engine.rows import ArrayRows
 from robustpca.metrics import subspace_distance
 from robustpca.parts.losses import CauchyLoss, L21Loss, SquaredLoss
 from robustpca.parts.weightings import AdaptiveNeighbors, Uniform
+from robustpca.solvers import weighted_pca as module
 from robustpca.solvers.weighted_pca import Complement, WeightedPCA
 
 
@@ -153,6 +154,58 @@ def test_a_copy_in_single_precision_is_made_only_where_it_serves(rng):
     assert not is_single(X[:, :60], tol=1e-7)  # no view is needed
     for size in (1e-30, 1e25):
         assert not is_single(size * X, tol=1e-7)
+
+
+def least_rank(X, weights, share):
+    """How many components hold a share of the weighted variance, by all of the moments."""
+    Z = X - weights @ X / weights.sum()
+    values = np.linalg.eigvalsh(Z.T @ (weights[:, None] * Z))[::-1]
+    return int(np.argmax(np.cumsum(values) >= share * values.sum())) + 1
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("tol", [0.0, 1e-7])
+@pytest.mark.parametrize("most_bytes", [1 << 30, 1 << 19, 0])
+def test_a_share_of_other_weights_is_found_in_a_view_that_did_not_hold_it(
+    share, tol, most_bytes, rng, monkeypatch
+):
+    X = gapless(rng)
+    # Nearly all of the variance is that of two directions of few rows, which weigh nothing then.
+    X[:30] += 1e3 * rng.normal(size=(30, 2)) @ rng.normal(size=(2, 120))
+    weights = np.r_[np.zeros(30), rng.random(1470)]
+    monkeypatch.setattr(module, "VIEW_BYTES", most_bytes)
+    model = WeightedPCA(ArrayRows(X), 1, share=share, tol=tol)
+    assert model.n_components == (1 if most_bytes == 0 else least_rank(X, np.ones(1500), share))
+    model.fit(weights)
+    kept = model.n_components
+    rank = model.rank_for(share)
+    assert model.n_components == kept
+    # Axes of a view that were chosen for other weights hold a little less.
+    assert least_rank(X, weights, share) <= rank <= 1.1 * least_rank(X, weights, share)
+    model.n_components = rank
+    while model.expand(weights, 1e-6 * model.lost):
+        model.fit(weights)
+    assert model.rank_for(share) == least_rank(X, weights, share)
+    found = weights @ model.residuals()
+    assert found == pytest.approx(least_sum(X, weights, rank), rel=1e-5)
+
+
+@pytest.mark.parametrize("method", [PCAAN, EPCA, PCAOM])
+def test_a_share_of_real_size_takes_few_passes_over_all_features(method, rng, monkeypatch):
+    X, widths = gapless(rng, 2000, 300), []
+    X[:100] += 3 * rng.normal(size=(100, 300))
+    genuine = WeightedPCA.fit
+
+    def fit(self, weights):
+        genuine(self, weights)
+        widths.append(len(self.values))
+
+    monkeypatch.setattr(WeightedPCA, "fit", fit)
+    model = method(0.9).fit(X)
+    assert max(widths) < 100
+    weights = model.sample_weights_
+    assert model.n_components_ == least_rank(X, weights, 0.9)
+    assert model.explained_variance_ratio_.sum() == pytest.approx(0.9, abs=0.02)
 
 
 def test_rows_in_the_subspace_are_seen_in_double_precision(rng):

@@ -66,10 +66,11 @@ class View:
 
     def precise(self) -> Self:
         """A view of the data as they are, with the same basis and point."""
+        if self.basis is None:
+            return type(self)(self.source.centred(self.point))
         view = type(self)(self.source.centred(self.origin + self.rows.center))
-        if self.basis is not None:
-            view.rebase(view.rows.center, self.basis)
-            view.move(self.coordinates.center)
+        view.rebase(view.rows.center, self.basis)
+        view.move(self.coordinates.center)
         return view
 
     @property

@@ -253,12 +253,12 @@ class ReweightedPCA(ReweightedModel):
         self.verbose = verbose
 
     def _model(self, rows: Rows, init: str) -> WeightedPCA:
-        by_share = share_of_variance(self.n_components) is not None
+        share = share_of_variance(self.n_components)
         return WeightedPCA(
             rows,
-            1 if by_share else self._rank(rows),
+            self._rank(rows) if share is None else 1,
+            share=share,
             center=None if self.center == "weighted" else CENTERS[self.center](rows),
-            full=by_share,
             power=self.solver == "power",
             rough=init != "pca",
             tol=self.tol,

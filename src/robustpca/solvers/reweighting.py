@@ -252,6 +252,20 @@ class ReweightedSubspace(Reweighting):
     floor: float
 
 
+def _settle_rank(model: Any, share: float, run: Callable[[], Reweighting]) -> Reweighting:
+    """Run with the rank that holds a share of the variance which comes out in the end."""
+    tried: set[int] = set()
+    while True:
+        result = run()
+        tried.add(model.n_components)
+        wanted = model.rank_for(share)
+        # Two ranks may each ask for the other; the larger one then holds the share.
+        wanted = max(wanted, model.n_components) if wanted in tried else wanted
+        if wanted == model.n_components:
+            return result
+        model.n_components = wanted
+
+
 def reweighted_subspace(
     model: Any,
     loss: Loss,
@@ -315,28 +329,25 @@ def reweighted_subspace(
     # The view was made for other weights.
     model.exact = False
 
-    def run() -> Reweighting:
+    def run(tol: float, worth: float = WORTH) -> Reweighting:
         return reweight(
             model,
             loss,
             weighting,
             tol=tol,
             max_iter=max_iter,
+            worth=worth,
             momentum=model.momentum,
             callback=callback,
         )
 
-    result = run()
-    # A share of the variance is a share of the weighted one, which the weights decide.
-    tried: set[int] = set()
-    while share is not None and model.n_components not in tried:
-        tried.add(model.n_components)
-        wanted = model.rank_for(share)
-        # Two ranks may each ask for the other; the larger one then holds the share.
-        wanted = max(wanted, model.n_components) if wanted in tried else wanted
-        if wanted != model.n_components:
-            model.n_components = wanted
-            result = run()
+    if share is None:
+        result = run(tol)
+    else:
+        # A share of the variance is a share of the weighted one, which the weights decide. Few
+        # digits of them do to see which rank follows.
+        _settle_rank(model, share, lambda: run(max(tol, SETTLED), worth=1.0))
+        result = _settle_rank(model, share, lambda: run(tol))
     mean, components = model.subspace()
     variances, total = model.variances()
     return ReweightedSubspace(

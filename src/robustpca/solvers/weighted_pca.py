@@ -98,10 +98,11 @@ class WeightedPCA:
         The data.
     n_components : int
         Dimension of the subspace.
+    share : float, default=None
+        Share of the variance that `rank_for` will be asked for. `n_components` may then be any, and
+        is what the view is made for afterwards.
     center : ndarray of shape (n_features,), default=None
         A centre to hold fixed; by default it is the weighted mean of the rows.
-    full : bool, default=False
-        Whether the view must hold all of the data from the start.
     power : bool, default=False
         Whether a fit takes one step of orthogonal iteration instead of the best subspace.
     rough : bool, default=False
@@ -121,8 +122,8 @@ class WeightedPCA:
         rows: Rows,
         n_components: int,
         *,
+        share: float | None = None,
         center: Array | None = None,
-        full: bool = False,
         power: bool = False,
         rough: bool = False,
         tol: float = 0.0,
@@ -145,7 +146,7 @@ class WeightedPCA:
         # What the last expansion was to gain.
         self.promised = np.inf
         uniform = np.ones(rows.shape[0])
-        enough = self._initialise(uniform, full, rough, single=tol >= SINGLE_TOL and not power)
+        enough = self._initialise(uniform, share, power, rough, tol)
         self.fit(uniform)
         if not enough:
             self.refine(uniform)
@@ -172,28 +173,39 @@ class WeightedPCA:
             if before - self.lost <= START_TOL * self.lost:
                 break
 
-    def _initialise(self, uniform: Array, full: bool, rough: bool, single: bool) -> bool:
+    def _initialise(
+        self, uniform: Array, share: float | None, power: bool, rough: bool, tol: float
+    ) -> bool:
         """Choose the first basis; true if it holds all that is needed of PCA."""
-        rows, n_components = self.view.rows, self.n_components
+        rows = self.view.rows
         n, d = rows.shape
-        few = max(64, 3 * n_components)
-        width = n_components + OVERSAMPLING
-        too_large = n * 2 * width * rows.dtype.itemsize > VIEW_BYTES
-        if d <= few or (full and d <= n) or (too_large and d <= GRAM_FEATURES):
+        few = max(64, 3 * self.n_components)
+        has_moments = rows.is_dense and d <= GRAM_FEATURES
+        # One step of orthogonal iteration needs axes that no later view changes.
+        by_all = share is not None and (power or not has_moments)
+        if d <= few or (by_all and d <= n) or (self._is_too_large() and d <= GRAM_FEATURES):
             return True
-        if full or n <= few:
+        if by_all or n <= few:
             self.view.expand(orthonormal(finite(rows.adjoint(np.eye(n)))))
             return True
+        width = self.n_components + OVERSAMPLING
         sketch = 2 * n * d * width + 3 * self._expansion_cost()
-        if rows.is_dense and d <= GRAM_FEATURES and self._moments_cost() <= sketch:
+        if has_moments and (share is not None or self._moments_cost() <= sketch):
             # So few features that their second moments cost no more than a sketch.
-            if single and self.rough and 4 * n * d <= SINGLE_BYTES:
+            if tol >= SINGLE_TOL and not power and self.rough and 4 * n * d <= SINGLE_BYTES:
                 self.view = View.in_single_precision(rows)
-            self._rebase_view(uniform)
-            self.exact = True
+            shift, axes = self._moments(uniform, share)
+            if not self._is_too_large():
+                self._rebase_view(uniform, shift, axes)
+                self.exact = True
             return True
         self.view.expand(orthonormal(finite(rows.sum(_sketch, width, along=(np.arange(n),)))))
         return rough
+
+    def _is_too_large(self) -> bool:
+        """Whether coordinates of all rows in a view for so many components take too much memory."""
+        width, itemsize = self.n_components + OVERSAMPLING, self.view.rows.dtype.itemsize
+        return self.source.shape[0] * 2 * width * itemsize > VIEW_BYTES
 
     def fit(self, weights: Array) -> None:
         """Weighted mean and leading weighted principal axes inside the view."""
@@ -399,7 +411,7 @@ class WeightedPCA:
     def _rebase(self, weights: Array, enough: float) -> bool:
         """Take the leading eigenvectors of the weighted second moments as basis, if that gains."""
         before, lost = dict(self.__dict__), float(weights @ self.residuals())
-        self._rebase_view(weights)
+        self._rebase_view(weights, *self._moments(weights))
         self.fit(weights)
         if self.lost > lost:
             self.__dict__.update(before)
@@ -409,9 +421,8 @@ class WeightedPCA:
         self.promised = lost - self.lost
         return self.promised > enough
 
-    def _rebase_view(self, weights: Array) -> None:
+    def _rebase_view(self, weights: Array, shift: Array, axes: Array) -> None:
         """Take the leading axes of second moments as basis of another view."""
-        shift, axes = self._moments(weights)
         self.view = copy.copy(self.view)
         self.view.rebase(self.view.rows.center + shift, axes)
         self.axes = np.eye(axes.shape[1])
@@ -421,13 +432,14 @@ class WeightedPCA:
             self.values = self.spectrum * float(weights.max())
             self._add_up()
 
-    def _moments(self, weights: Array) -> tuple[Array, Array]:
+    def _moments(self, weights: Array, share: float | None = None) -> tuple[Array, Array]:
         """Weighted mean, from the centre of the rows, and leading axes of second moments.
 
         Axes need few digits if they only span a view, so single precision does wherever it tells
-        the leading variances from the others.
+        the leading variances from the others. With a ``share`` of them to be held, there are as
+        many components from now on as hold it.
         """
-        c, largest = self.n_components, float(weights.max())
+        largest = float(weights.max())
         while True:
             rows = self.view.rows
             kind = "rough_gram" if self.rough and not self.view.is_single else "weighted_gram"
@@ -437,10 +449,11 @@ class WeightedPCA:
             shift = np.zeros(len(total)) if self.fixed else total / weight
             gram -= weight * np.outer(shift, shift)
             if not self.rough:
-                values, axes = self._leading_axes(gram)
+                values, axes = self._leading_axes(gram, share)
                 break
             if np.isfinite(gram).all():
-                values, axes = self._leading_axes(gram.astype(np.float32))
+                values, axes = self._leading_axes(gram.astype(np.float32), share)
+                c = self.n_components
                 size, gap = float(np.trace(gram)), float(values[c - 1] - values[-1])
                 lost = size - float(values[:c].sum())
                 error = 2.0**-23 * size / np.sqrt(len(gram))
@@ -453,16 +466,19 @@ class WeightedPCA:
         self.spectrum = values
         return shift, axes
 
-    def _leading_axes(self, gram: Array) -> tuple[Array, Array]:
+    def _leading_axes(self, gram: Array, share: float | None) -> tuple[Array, Array]:
         """Leading axes of second moments for a view, and what is known of those behind it."""
         d, width = len(gram), self.width
         # Beside the moments of many rows, all axes of them cost little.
-        if d <= max(8 * width, self.source.shape[0] // 8):
+        if share is not None or d <= max(8 * width, self.source.shape[0] // 8):
             values, axes = principal_axes(gram)
         else:
             leading = (d - 2 * width, d - 1)
             values, axes = linalg.eigh(gram, subset_by_index=leading, check_finite=False)
             values, axes = values[::-1], axes[:, ::-1]
+        if share is not None:
+            self.n_components = _rank_of(values, share * float(values.sum(dtype=np.float64)))
+            width = self.width
         behind = float(np.trace(gram)) - float(values[:width].sum())
         # BLAS would copy axes in reverse order for each product.
         self.complement = Complement(values[width:], np.ascontiguousarray(axes[:, width:]), behind)
@@ -496,9 +512,20 @@ class WeightedPCA:
         return self.values[: self.n_components] / self.weight, self.total / self.weight
 
     def rank_for(self, share: float) -> int:
-        """How many components hold this share of the weighted variance; needs a full view."""
-        reached = np.cumsum(self.values) >= share * self.total * (1 - 1e-12)
-        return int(np.argmax(reached)) + 1
+        """How many components hold this share of the weighted variance.
+
+        A view that does not hold it is made wider, for the same weights.
+        """
+        kept, most = self.n_components, min(self.view.rows.shape)
+        while (rank := _rank_of(self.values, share * self.total)) > len(self.values) < most:
+            self.n_components = min(2 * len(self.values), most)
+            if self._is_too_large():
+                self.view = View(self.view.source.centred(self.view.point))
+            else:
+                self._rebase_view(self.weights, *self._moments(self.weights))
+            self.fit(self.weights)
+            self.n_components = kept
+        return min(rank, most)
 
     def subspace(self) -> tuple[Array, Array]:
         """Centre and principal axes (as rows) of the last fit, in the features of the data."""
@@ -515,6 +542,12 @@ class WeightedPCA:
         images = self.source.adjoint(np.column_stack([scores, self.weights]))
         shift = 0.0 if self.fixed else images[:, -1] / self.weight
         return self.source.center + shift, orthonormal(images[:, :-1]).T
+
+
+def _rank_of(values: Array, wanted: float) -> int:
+    """How many leading values add up to so much; one more than there are if they do not."""
+    sums = np.cumsum(values, dtype=np.float64)
+    return int(np.searchsorted(sums, wanted * (1 - 1e-12))) + 1
 
 
 def _main_directions(directions: Array, gains: Array, neglected: float) -> Array:
