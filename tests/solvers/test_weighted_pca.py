@@ -88,6 +88,24 @@ def test_what_a_view_lacks_is_found_to_first_order_and_its_gain_to_second(rng):
     assert_allclose(scaled, found, rtol=1e-12)
 
 
+def test_nothing_is_corrected_where_nothing_is_known_behind_a_view(rng):
+    images, levels = rng.normal(size=(6, 2)), np.r_[3.0, 2.0]
+    # The moments had nothing behind the view, and later weights have something there.
+    complement = Complement(np.zeros(3), np.eye(6)[:, 3:], 0.0)
+    assert_allclose(complement.corrections(images, levels, 1e10), images / levels)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_few_rows_of_many_features_keep_a_share(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(80, 1024)) * (10 / np.arange(1, 1025))
+    X[:8] += rng.normal(size=(8, 1024))
+    model = PCAAN(0.9).fit(X)
+    # The half of the rows that is trusted varies along fewer directions than there are axes.
+    assert model.n_components_ < 40
+    assert model.explained_variance_ratio_.sum() >= 0.9 * (1 - 1e-6)
+
+
 @pytest.mark.parametrize("size", [1e-30, 1e25])
 def test_units_that_single_precision_cannot_hold_are_left_to_double_precision(size, rng):
     X = gapless(rng)

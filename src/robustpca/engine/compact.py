@@ -33,7 +33,9 @@ def compact(rows: Rows) -> Rows:
     exact = rows.precise()
     if n <= FEW_ROWS and n_blocks <= FEW_BLOCKS:
         turned = finite(exact.map("dense")).T
-        return ArrayRows(linalg.qr(turned, mode="r", check_finite=False)[0].T)
+        # All that is below the first rows of the factor is zero.
+        factor = linalg.qr(turned, mode="r", check_finite=False)[0][:n]
+        return ArrayRows(np.ascontiguousarray(factor.T))
     products = inner_products(exact)
     # The pivoted factor stops where the rows become dependent.
     factor, pivots, rank, _ = linalg.lapack.dpstrf(products, lower=1, overwrite_a=1)

@@ -75,7 +75,7 @@ class Complement:
         ``levels`` inside and known from these moments behind the view. Weights have changed since
         then: the latter are brought to the present sum of squares ``outside``.
         """
-        values = self.values * (outside / max(self.total, TINY))
+        values = self.values * (outside / self.total if self.total > 0 else 0.0)
         gaps = np.maximum(levels - values[:, None], LEAST_GAP * levels)
         # Directions that are not among the axes hardly vary: their differences are the levels.
         along = self.axes.T @ images.astype(self.axes.dtype)
@@ -479,7 +479,9 @@ class WeightedPCA:
         if share is not None:
             self.n_components = _rank_of(values, share * float(values.sum(dtype=np.float64)))
             width = self.width
-        behind = float(np.trace(gram)) - float(values[:width].sum())
+        # What is left of the sums may be less than rounding makes of the parts.
+        left = float(np.trace(gram)) - float(values[:width].sum())
+        behind = max(left, float(np.maximum(values[width:], 0.0).sum()))
         # BLAS would copy axes in reverse order for each product.
         self.complement = Complement(values[width:], np.ascontiguousarray(axes[:, width:]), behind)
         return values[:width], axes[:, :width]
@@ -518,7 +520,7 @@ class WeightedPCA:
         """
         kept, most = self.n_components, min(self.view.rows.shape)
         while (rank := _rank_of(self.values, share * self.total)) > len(self.values) < most:
-            self.n_components = min(2 * len(self.values), most)
+            self.n_components = min(len(self.values) * 5 // 4, most)
             if self._is_too_large():
                 self.view = View(self.view.source.centred(self.view.point))
             else:
