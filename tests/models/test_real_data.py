@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from robustpca import EPCA, PCAAN, PCAOM
+from robustpca import EPCA, PCAAN, PCAOM, GrassmannAverage
 from robustpca.datasets import reset_entries
 from robustpca.metrics import reconstruction_error
 
@@ -49,3 +49,10 @@ def test_faces_with_reset_pixels_are_restored_in_the_order_of_the_papers():
     assert mean["EPCA"] == pytest.approx(1.11e8, rel=0.1)
     # PCA-AN at its own recommended share is far better than that table says.
     assert mean["PCA-AN"] < 0.9 * min(mean["PCA-OM"], mean["EPCA"])
+
+
+def test_as_many_directions_as_there_are_features_are_found_one_by_one():
+    # The singular values of what is left after 55 directions could not be found.
+    X = load("usps_16x16")["X"][:2000, :100].astype(np.float64)
+    model = GrassmannAverage().fit(X)
+    assert np.abs(model.components_ @ model.components_.T - np.eye(100)).max() < 1e-9

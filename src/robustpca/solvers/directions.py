@@ -19,7 +19,7 @@ import numpy as np
 
 from robustpca.engine.blocks import DenseBlock, cached_rows, slices
 from robustpca.engine.checkpoint import followed
-from robustpca.engine.linalg import Array, finite, orthonormal, square_norms
+from robustpca.engine.linalg import Array, finite, orthonormal, principal_axes, square_norms
 from robustpca.engine.progress import Callback, Progress, ignore
 from robustpca.engine.rows import Rows
 from robustpca.engine.threads import ThreadPool
@@ -336,8 +336,9 @@ class Start:
         if self.axes is None:
             first = average.farthest(self.n_columns)
         else:
-            left = np.linalg.svd(average.deflated(self.axes), full_matrices=False)[0]
-            first = left[:, : self.n_columns]
+            # Not by singular values, whose search has failed where those left are tiny.
+            left = average.deflated(self.axes)
+            first = principal_axes(left @ left.T)[1][:, : self.n_columns]
         usable = np.flatnonzero(average.remaining > average.rows.floor**2 * average.norms.max())
         drawn = [
             average.samples(self.rng.choice(usable, self.n_columns)) for _ in range(self.n_init - 1)
