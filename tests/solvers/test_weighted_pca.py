@@ -106,7 +106,7 @@ def test_few_rows_of_many_features_keep_a_share(seed):
     assert model.explained_variance_ratio_.sum() >= 0.9 * (1 - 1e-6)
 
 
-@pytest.mark.parametrize("size", [1e-30, 1e25])
+@pytest.mark.parametrize("size", [1e-30, 1e25, 1e60])
 def test_units_that_single_precision_cannot_hold_are_left_to_double_precision(size, rng):
     X = gapless(rng)
     model = WeightedPCA(ArrayRows(size * X), 20)

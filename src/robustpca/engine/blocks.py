@@ -207,8 +207,8 @@ class DenseBlock(Block):
 
     def _rough(self) -> "DenseBlock":
         """The rows as tiles in single precision."""
-        rough = DenseBlock(self.block, self.center, np.dtype(np.float32))
-        # A centre far away must not lose its digits.
+        rough = DenseBlock(self.block, np.zeros_like(self.center), np.dtype(np.float32))
+        # A centre far away must not lose its digits, nor overflow.
         rough.center = self.center
         return rough
 
