@@ -260,6 +260,89 @@ def row_problem(result, loss, penalty, centred=True):
     return RowProblem.of(low_rank, mean, basis, loss, penalty)
 
 
+def prove_nothing(rows, lost, flags, basis, hat, pulls, numbers, codes, sizes, solved):
+    solved[:] = False
+
+
+class TestProof:
+    """A fit that matches all but a few entries of a row is the solution if multipliers exist."""
+
+    def case(self, rng, *, n=60, shape=(5, 50), wrong=0.08, missing=0.0, off=0.0, pull=0.01):
+        """Rows with wrong entries, and a problem that they solve with a basis that is a bit off."""
+        basis = np.linalg.qr(rng.normal(size=shape[::-1]))[0].T
+        X = rng.normal(size=(n, shape[0])) @ basis
+        X += np.where(rng.random(X.shape) < wrong, 2 * rng.normal(size=X.shape), 0.0)
+        X[rng.random(X.shape) < missing] = np.nan
+        near = np.linalg.qr(basis.T + off * rng.normal(size=shape[::-1]))[0].T
+        mean, linear = 0.1 * rng.normal(size=shape[0]) @ near, pull * rng.normal(size=shape[0])
+        ridge = np.diag(rng.uniform(0.0, 0.02, shape[0]))
+        return RowProblem(mean, near, ridge, linear, L1Norm(0.1), 1.0), X + mean
+
+    def watch(self, monkeypatch):
+        """Rows that come to the proof, and those that leave it unproved."""
+        counts, newton, trimmed = [0, 0], new_rows._Rows._newton, new_rows._Rows._trimmed
+
+        def asked(solver, X):
+            counts[0] += len(X)
+            return trimmed(solver, X)
+
+        def left(solver, X, *parts):
+            counts[1] += len(X)
+            return newton(solver, X, *parts)
+
+        monkeypatch.setattr(new_rows._Rows, "_trimmed", asked)
+        monkeypatch.setattr(new_rows._Rows, "_newton", left)
+        return counts
+
+    @pytest.mark.parametrize("missing", [0.0, 0.1])
+    @pytest.mark.parametrize("shape", [(1, 20), (5, 50), (12, 48), (3, 2000)], ids=str)
+    def test_what_is_proved_is_the_minimum(self, shape, missing, rng, monkeypatch):
+        problem, X = self.case(rng, shape=shape, missing=missing, n=12 if shape[1] > 99 else 40)
+        counts = self.watch(monkeypatch)
+        Z = problem.solve(X)
+        assert counts[0] == len(X)
+        assert counts[1] < 0.5 * len(X)
+        rows = TestRowProblem()
+        expected = rows.optimum(problem, X)
+        assert rows.objective(problem, X, Z) == pytest.approx(expected, rel=1e-7)
+
+    def test_multipliers_that_are_too_large_are_held(self, rng, monkeypatch):
+        problem, X = self.case(rng, n=400, pull=0.15)
+        counts = self.watch(monkeypatch)
+        expected = problem.solve(X)
+        left = counts[1]
+        assert left < 0.05 * len(X)
+        monkeypatch.setattr(new_rows, "PROOFS", 1)
+        found = problem.solve(X)
+        assert counts[1] - left > 0.1 * len(X)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
+
+    @pytest.mark.parametrize("wrong", [0.3, 0.6, 0.95])
+    def test_nothing_is_proved_that_is_not_so(self, wrong, rng, monkeypatch):
+        problem, X = self.case(rng, wrong=wrong, n=200)
+        found = problem.solve(X)
+        monkeypatch.setattr(new_rows, "prove_rows", prove_nothing)
+        expected = problem.solve(X)
+        values = [TestRowProblem().objective(problem, X, Z) for Z in (found, expected)]
+        assert values[0] == pytest.approx(values[1], rel=1e-7)
+
+    def test_a_fit_that_does_not_match_is_not_the_solution(self, rng, monkeypatch):
+        problem, X = self.case(rng, off=1e-5)
+        counts = self.watch(monkeypatch)
+        problem.solve(X)
+        assert counts == [len(X), len(X)]
+
+    @pytest.mark.parametrize("least", [0, 10**9])
+    def test_the_interpreter_gives_what_the_compiler_gives(self, least, rng, monkeypatch):
+        problem, X = self.case(rng, n=20, missing=0.05)
+        # With and without the matrix of all entries.
+        monkeypatch.setattr(row_flags, "MOST_FEATURES", least)
+        expected = problem.solve(X)
+        for module in (new_rows, row_flags):
+            monkeypatch.setattr(module, "compiled", lambda function: function)
+        np.testing.assert_allclose(problem.solve(X), expected, rtol=0, atol=1e-12)
+
+
 class TestNewton:
     """Rows with few directions are solved by Newton's method, to all digits."""
 
@@ -331,7 +414,7 @@ class TestNewton:
         problem, new = self.case(0, L1Norm(0.1), shape=shape, rank=5, missing=missing)
         _, rotation, basis = problem.diagonal
         fit = row_flags.LeastSquares(basis, np.zeros(len(basis)), len(new))
-        codes, sizes = new_rows._Rows(problem, fit, 1e-7, 2000)._trimmed(new)
+        *_, codes, sizes = new_rows._Rows(problem, fit, 1e-7, 2000)._trimmed(new)
         codes, expected = codes @ rotation.T, problem.solve(new)
         errors = np.abs(codes - expected).max(axis=1) / np.abs(expected).mean()
         assert np.mean(errors < 1e-5) > 0.9
@@ -349,6 +432,7 @@ class TestNewton:
         assert relative(problem.solve(new) @ near, low) < 3e-7
         # The residuals of the basis are as large as the tolerance: to sort them took four steps.
         steps, step = [], row_newton.newton_point
+        monkeypatch.setattr(new_rows, "prove_rows", prove_nothing)
         monkeypatch.setattr(new_rows, "compiled", lambda kernel: kernel)
         monkeypatch.setattr(row_newton, "newton_point", lambda *a: (steps.append(1), step(*a)))
         problem.solve(new)

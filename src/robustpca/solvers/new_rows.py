@@ -21,7 +21,7 @@ from robustpca.engine.svt import LowRank, tile_rows
 from robustpca.engine.threads import ThreadPool, compiled
 from robustpca.parts.entry_losses import EntryLoss
 from robustpca.solvers.entry_steps import residual_step
-from robustpca.solvers.row_flags import LeastSquares, centre_rows
+from robustpca.solvers.row_flags import LeastSquares, centre_rows, prove_rows
 from robustpca.solvers.row_newton import newton_rows
 
 # Rows, curves and linear terms to scores, and whether these are the solution.
@@ -35,6 +35,8 @@ NEWTON_STEPS = 120
 TOO_LARGE, EXACT, PER_DIRECTION = 3.0, 1e-6, 4
 # Fits before the last one: of rows that may be matched exactly, and of others.
 MATCHED, NEARLY = 3, 1
+# Times that multipliers are looked for that prove a match.
+PROOFS = 4
 TINY = float(np.finfo(np.float64).tiny)
 # Iterations in which the penalty of a row may be balanced.
 BALANCED = frozenset(range(20, 400, 20))
@@ -148,21 +150,40 @@ class _Rows:
         return searches
 
     def _from_trimmed(self, X: Array, curves: Array, linear: Array) -> tuple[Array, Array]:
-        return self._newton(X, curves, linear, *self._trimmed(X))
+        """From a fit without the wrong entries, which is the solution where that can be proved."""
+        rows, lost, flags, codes, sizes = self._trimmed(X)
+        if self.problem.loss.threshold > 0:
+            return self._newton(X, curves, linear, codes, sizes)
+        solved = np.empty(len(X), bool)
+        pulls = (curves * codes + linear) @ self.basis
+        numbers = self.problem.loss.weight, self.tol, PROOFS
+        compiled(prove_rows)(
+            rows, lost, flags, self.basis, self.fit.hat, pulls, numbers, codes, sizes, solved
+        )
+        rest = np.flatnonzero(~solved)
+        if len(rest):
+            left = X[rest], curves[rest], linear[rest], codes[rest], sizes[rest]
+            codes[rest], solved[rest] = self._newton(*left)
+        return codes, solved
+
+    def _trimmed(self, X: Array) -> tuple[Array, ...]:
+        """Least squares without the entries that are far off.
+
+        Returns the rows without the mean, their missing and their wrong entries, scores, and mean
+        sizes of the other residuals.
+        """
+        loss, extents = self.problem.loss, np.empty(len(X))
+        rows, lost = np.empty_like(X), np.empty(X.shape, bool)
+        compiled(centre_rows)(X, self.problem.mean, rows, lost, extents)
+        least = np.maximum(loss.threshold, EXACT * extents)
+        fits = NEARLY if loss.threshold > 0 else MATCHED
+        codes, flags, sizes = self.fit.without_wrong(
+            rows, lost, least**2, multiple=TOO_LARGE, max_iter=fits
+        )
+        return rows, lost, flags, codes, sizes
 
     def _from_zero(self, X: Array, curves: Array, linear: Array) -> tuple[Array, Array]:
         return self._newton(X, curves, linear, np.zeros(linear.shape), np.full(len(X), -1.0))
-
-    def _trimmed(self, X: Array) -> tuple[Array, Array]:
-        """Least squares without the entries that are far off: scores, and sizes of residuals."""
-        rows, lost, extents = np.empty_like(X), np.empty(X.shape, bool), np.empty(len(X))
-        compiled(centre_rows)(X, self.problem.mean, rows, lost, extents)
-        least = np.maximum(self.problem.loss.threshold, EXACT * extents)
-        fits = MATCHED if self.problem.loss.threshold == 0 else NEARLY
-        codes, _, sizes = self.fit.without_wrong(
-            rows, lost, least**2, multiple=TOO_LARGE, max_iter=fits
-        )
-        return codes, sizes
 
     def _newton(
         self, X: Array, curves: Array, linear: Array, codes: Array, starts: Array

@@ -214,10 +214,9 @@ def settle_flags(
     multiple, most, few, max_iter = numbers
     n, d = errors.shape
     k = len(roots)
-    # A system of so many equations costs as much as that of the directions and making it.
-    most_equations = 3 * k // 2
-    system, y = np.empty((most_equations, most_equations)), np.empty(most_equations)
-    places, r, taken = np.empty(d, np.int64), np.empty(d), np.empty((k, d))
+    size = most_equations(k)
+    system, y, taken = np.empty((size, size)), np.empty(size), np.empty((k, d))
+    places, r = np.empty(d, np.int64), np.empty(d)
     for i in range(n):
         m = 0
         for j in range(d):
@@ -234,21 +233,7 @@ def settle_flags(
             if n_changed == 0 and iteration > 0:
                 break
             m = list_places(flags[i], lost[i], places)
-            # The equations of the entries that are left out if these are few, otherwise those of
-            # the directions.
-            by_entries = m <= most_equations and len(hat) > 0
-            if by_entries:
-                entry_equations(hat, whole[i], places, m, system, y)
-            else:
-                direction_equations(roots, whole[i], places, m, taken, system, y)
-            size = m if by_entries else k
-            least = solve_equations(system, y, size)
-            for j in range(d):
-                r[j] = whole[i, j]
-            for a in range(size):
-                line, v = hat[places[a]] if by_entries else roots[a], y[a]
-                for j in range(d):
-                    r[j] += v * line[j]
+            least = leave_out(whole, i, places, m, roots, hat, system, y, taken, r)
             iteration += 1
             ended = iteration > max_iter or (iteration > 1 and n_changed <= few * d)
         sizes[i] = mean_size(r, flags[i], lost[i]) if least > LEAST_PIVOT else -1.0
@@ -303,6 +288,46 @@ def list_places(flags: Array, lost: Array, places: Array) -> int:
     return m
 
 
+def most_equations(k: int) -> int:
+    """Kernel: a system of so many equations costs as much as that of k directions and making it."""
+    return 3 * k // 2
+
+
+def leave_out(
+    whole: Array,
+    i: int,
+    places: Array,
+    m: int,
+    roots: Array,
+    hat: Array,
+    system: Array,
+    y: Array,
+    taken: Array,
+    r: Array,
+) -> float:
+    """Kernel: residuals of a row without the entries of some places, from those of all entries.
+
+    Returns the least pivot of the equations, which are those of the entries that are left out if
+    these are few, otherwise those of the directions.
+    """
+    k, d = roots.shape
+    by_entries = m <= len(y) and len(hat) > 0
+    if by_entries:
+        entry_equations(hat, whole[i], places, m, system, y)
+    else:
+        direction_equations(roots, whole[i], places, m, taken, system, y)
+    size = m if by_entries else k
+    least = solve_equations(system, y, size)
+    # By number: a view of the row, which has to be counted, would take as long as the loop.
+    for j in range(d):
+        r[j] = whole[i, j]
+    for a in range(size):
+        line, v = hat[places[a]] if by_entries else roots[a], y[a]
+        for j in range(d):
+            r[j] += v * line[j]
+    return least
+
+
 def entry_equations(
     hat: Array, whole: Array, places: Array, m: int, system: Array, y: Array
 ) -> None:
@@ -332,26 +357,109 @@ def direction_equations(
 
 
 def solve_equations(system: Array, y: Array, size: int) -> float:
-    """Kernel: solve for ``y``, with the unit matrix added, by Cholesky; returns the least pivot.
+    """Kernel: solve for ``y``, with the unit matrix added, by L D L'; returns the least pivot.
 
-    The diagonal of the factor is stored as its inverse.
+    Pivots are stored as their inverses. Unlike those of Cholesky's factor they have no roots, which
+    are what takes longest in so few equations.
     """
     least = 1.0
     for a in range(size):
-        for b in range(a):
-            v = system[a, b]
-            for q in range(b):
-                v -= system[a, q] * system[b, q]
-            system[a, b] = v * system[b, b]
         pivot, v = 1.0 + system[a, a], y[a]
-        for q in range(a):
-            pivot -= system[a, q] * system[a, q]
-            v -= system[a, q] * y[q]
+        for b in range(a):
+            s = system[a, b]
+            for q in range(b):
+                s -= system[a, q] * system[b, q]
+            system[a, b] = s
+        for b in range(a):
+            s = system[a, b] * system[b, b]
+            pivot -= system[a, b] * s
+            v -= s * y[b]
+            system[a, b] = s
         least = min(least, pivot)
-        system[a, a] = 1.0 / max(pivot, LEAST_PIVOT) ** 0.5
-        y[a] = v * system[a, a]
+        system[a, a] = 1.0 / max(pivot, LEAST_PIVOT)
+        y[a] = v
     for a in range(size - 1, -1, -1):
-        y[a] *= system[a, a]
-        for q in range(a):
-            y[q] -= system[a, q] * y[a]
+        v = y[a] * system[a, a]
+        for q in range(a + 1, size):
+            v -= system[q, a] * y[q]
+        y[a] = v
     return least
+
+
+def prove_rows(
+    rows: Array,
+    lost: Array,
+    flags: Array,
+    basis: Array,
+    hat: Array,
+    pulls: Array,
+    numbers: tuple[float, float, int],
+    codes: Array,
+    sizes: Array,
+    solved: Array,
+) -> None:
+    """Kernel: whether scores z minimise ``weight |x - z basis|_1`` and a smooth function of z.
+
+    They do if the entries that are not flagged are matched, up to ``tol`` of the size of the row,
+    and there are multipliers for them, none above the weight, that balance the flagged ones, which
+    pull with the weight, and the gradient of the function. The shortest such multipliers are the
+    residuals of a fit without the flagged entries. Where some are above the weight, they are held
+    at it and the shortest others are looked for.
+
+    Parameters
+    ----------
+    rows, lost, flags : ndarray of shape (n_rows, n_features)
+        Rows without the mean, and what was left out of their fits: missing and wrong entries.
+    basis : ndarray of shape (n_directions, n_features)
+        Orthonormal directions.
+    hat : ndarray of shape (n_features, n_features) or (0, 0)
+        The product of the basis with itself, if it is at hand.
+    pulls : ndarray of shape (n_rows, n_features)
+        Rows whose scores are the gradients of the smooth function, in the span of the basis. They
+        are written over.
+    numbers : tuple
+        Weight, tolerance, and how many times multipliers are looked for.
+    codes : ndarray of shape (n_rows, n_directions)
+        Scores.
+    sizes : ndarray of shape (n_rows,)
+        Mean sizes of the residuals of the other entries, negative if these hardly determine a fit.
+    solved : ndarray of shape (n_rows,)
+        The result.
+    """
+    weight, tol, max_tries = numbers
+    n, d = rows.shape
+    k = len(basis)
+    size = most_equations(k)
+    system, y, taken = np.empty((size, size)), np.empty(size), np.empty((k, d))
+    places, multipliers = np.empty(d, np.int64), np.empty(d)
+    for i in range(n):
+        square = 0.0
+        for a in range(k):
+            square += codes[i, a] * codes[i, a]
+        going = 0.0 <= sizes[i] <= tol * (square / d) ** 0.5
+        m, tries = list_places(flags[i], lost[i], places), 0
+        for q in range(m):
+            j = places[q]
+            error = rows[i, j]
+            for a in range(k):
+                error -= codes[i, a] * basis[a, j]
+            if not lost[i, j]:
+                pulls[i, j] -= weight if error > 0.0 else -weight
+        solved[i] = False
+        while going:
+            least = leave_out(pulls, i, places, m, basis, hat, system, y, taken, multipliers)
+            for q in range(m):
+                multipliers[places[q]] = 0.0
+            largest = 0.0
+            for j in range(d):
+                largest = max(largest, abs(multipliers[j]))
+            tries += 1
+            solved[i] = least > LEAST_PIVOT and largest <= weight
+            going = least > LEAST_PIVOT and largest > weight and tries < max_tries
+            if going:
+                for j in range(d):
+                    v = multipliers[j]
+                    if abs(v) > weight:
+                        places[m] = j
+                        pulls[i, j] -= weight if v > 0.0 else -weight
+                        m += 1
