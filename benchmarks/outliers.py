@@ -50,8 +50,10 @@ CONTAMINATIONS = {
     "none": (0.0, False),
     "10 % scattered": (0.1, False),
     "30 % scattered": (0.3, False),
+    "40 % scattered": (0.4, False),
     "5 % in a cloud": (0.05, True),
     "20 % in a cloud": (0.2, True),
+    "40 % in a cloud": (0.4, True),
 }
 
 # Where a cloud is near: its distance, its share of the rows, the noise, and the rows.
@@ -79,6 +81,7 @@ def models(c: int) -> dict[str, Any]:
         "EPCA()": EPCA(c),
         "EPCA(init='robust')": EPCA(c, init="robust"),
         "PCAAN()": PCAAN(c),
+        "PCAAN(n_active=0.75)": PCAAN(c, n_active=0.75),
         "PCAAN(n_active=0.5)": PCAAN(c, n_active=0.5),
         "PCAAN(init='pca')": PCAAN(c, init="pca"),
         "ReweightedPCA(loss='capped')": ReweightedPCA(c, loss="capped"),

@@ -134,7 +134,7 @@ def test_n_active_is_a_share_or_a_number(rng):
         assert_array_equal(by_share.weights_, by_number.weights_)
         assert by_share.n_active_ == number
     assert PCAAN(2, n_active=1.0).fit(X).n_active_ == 100
-    with pytest.raises(ValueError, match=r"n_active=101 must be a share .* from 1 to 100"):
+    with pytest.raises(ValueError, match=r"n_active=101 must be .* from 1 to 100"):
         PCAAN(2, n_active=101).fit(X)
     for wrong in (0, 0.0, 1.5, -3):
         with pytest.raises(ValueError, match="n_active"):

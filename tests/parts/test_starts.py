@@ -10,6 +10,7 @@ from robustpca.parts.starts import (
     _fitted,
     _is_far_better,
     challenged,
+    n_usual,
     outlyingness,
     trusted_half,
 )
@@ -140,3 +141,44 @@ def test_rows_that_are_equal_but_for_a_few_are_not_challenged(n_others, rng):
     X[:n_others] = rng.normal(size=(n_others, 6))
     half, weights = half_and_challenged(X, 1)
     assert weights is half
+
+
+def chi_squares(rng, n, degrees=10):
+    return rng.chisquare(degrees, n)
+
+
+@pytest.mark.parametrize("degrees", [1, 10, 1000])
+@pytest.mark.parametrize("n_outliers", [0, 1, 120, 200])
+def test_gross_outliers_are_counted(n_outliers, degrees, rng):
+    residuals = chi_squares(rng, 500, degrees)
+    residuals[:n_outliers] = 1000 * (degrees + residuals[:n_outliers])
+    assert n_usual(residuals) == 500 - n_outliers
+    # In any units.
+    assert n_usual(1e-40 * residuals) == n_usual(1e40 * residuals) == 500 - n_outliers
+
+
+@pytest.mark.parametrize("dof", [1, 2, 5])
+def test_heavy_tails_have_few_gross_outliers(dof, rng):
+    assert n_usual(rng.standard_t(dof, 2000) ** 2) > 0.9 * 2000
+
+
+def test_no_more_than_half_are_gross_outliers(rng):
+    residuals = 1 + 1e-3 * rng.random(501)
+    residuals[:6] = 1e4
+    residuals[6:256] = 1e10
+    assert n_usual(residuals) == 251
+
+
+def test_what_is_less_than_four_times_as_far_is_no_gross_outlier(rng):
+    residuals = chi_squares(rng, 500, 10_000)
+    residuals[:200] *= 3.5**2
+    assert n_usual(residuals) == 500
+    residuals[:200] *= 2
+    assert n_usual(residuals) == 300
+
+
+@pytest.mark.parametrize("equal", [0.0, 1e-20, 3.0])
+def test_equal_distances_have_no_gross_outliers(equal, rng):
+    residuals = 100 * chi_squares(rng, 500)
+    residuals[:300] = equal
+    assert n_usual(residuals) == 500

@@ -319,6 +319,21 @@ class TestAdaptiveNeighbors:
         assert step.objective == pytest.approx(loss, rel=1e-15)
         assert step.n_active == 5
 
+    def test_auto_is_three_quarters_or_those_that_are_usual(self, rng):
+        residuals, auto = rng.chisquare(10, 200), AdaptiveNeighbors()
+        assert auto.count(200) == 150
+        assert auto.tuned(residuals) is auto
+        residuals[:80] *= 1e4
+        assert auto.tuned(residuals) == AdaptiveNeighbors(120)
+        residuals[:130] = 1e4 * rng.chisquare(10, 130)
+        assert auto.tuned(residuals).count(200) >= 100
+
+    @pytest.mark.parametrize("given", [AdaptiveNeighbors(0.75), AdaptiveNeighbors(gamma=2.0)])
+    def test_numbers_that_are_given_stay(self, given, rng):
+        residuals = rng.chisquare(10, 200)
+        residuals[:80] *= 1e4
+        assert given.tuned(residuals) is given
+
     @pytest.mark.parametrize("n_active", [6, 1.0])
     def test_all_active_means_all_count_the_same(self, n_active, rng):
         losses = rng.exponential(size=6)
@@ -348,8 +363,8 @@ class TestAdaptiveNeighbors:
     @pytest.mark.parametrize("given", [0, 0.0, -1, -0.5, 1.5, 2.25, 11])
     def test_neither_a_share_nor_a_possible_number_is_refused(self, given):
         message = (
-            f"n_active={given!r} must be a share in (0, 1] or a number from 1 to 10, the number "
-            "of samples."
+            f"n_active={given!r} must be 'auto', a share in (0, 1] or a number from 1 to 10, "
+            "the number of samples."
         )
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             AdaptiveNeighbors(given).solve(np.ones(10))
@@ -716,5 +731,5 @@ def test_a_share_however_small_leaves_one_sample():
 
 @pytest.mark.parametrize("given", [np.nan, np.inf, "0.5", None, 2.5, 0])
 def test_anything_else_for_n_active_is_refused_in_words(given):
-    with pytest.raises(ValueError, match=r"must be a share in \(0, 1\] or a number from 1 to 50"):
+    with pytest.raises(ValueError, match=r"'auto', a share in \(0, 1\] or a number from 1 to 50"):
         AdaptiveNeighbors(given).count(50)

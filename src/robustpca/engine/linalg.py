@@ -5,12 +5,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import linalg, sparse, special
 from scipy.optimize import brentq
 
 from robustpca.engine.threads import compiled
 
 Array = NDArray[Any]
+
+# Upper quartile of the Gaussian distribution.
+QUARTILE = float(special.ndtri(0.75))
 
 # Values of which one is selected by way of a sample, and about how many that has.
 MANY_VALUES, SAMPLED_VALUES = 1 << 17, 1 << 14
@@ -43,6 +46,30 @@ def medians(A: Array) -> Array:
     parts = np.partition(A, middle, axis=-1)
     high = parts[..., middle]
     return high if A.shape[-1] % 2 else (parts[..., :middle].max(axis=-1) + high) / 2
+
+
+def bulk(values: Array, n_spreads: float, n_usual: int = 0) -> Array:
+    """The values, in order, that are at most so many spreads above the bulk of them.
+
+    The bulk is found from the shortest interval that holds half of them, so that up to half of
+    them may be outliers, unless ``n_usual`` is more.
+    """
+    ordered = np.sort(values)
+    n_half = len(ordered) // 2 + 1
+    widths = ordered[n_half - 1 :] - ordered[: len(ordered) - n_half + 1]
+    first = int(np.argmin(widths))
+    middle = (ordered[first] + ordered[first + n_half - 1]) / 2
+    spread = widths[first] / 2 / QUARTILE
+    kept = ordered
+    for _ in range(30):
+        n_before = len(kept)
+        n_near = np.searchsorted(ordered, middle + n_spreads * spread + 1e-9, side="right")
+        kept = ordered[: max(int(n_near), n_half, n_usual)]
+        middle = median(kept)
+        spread = median(np.abs(kept - middle)) / QUARTILE
+        if len(kept) == n_before:
+            break
+    return kept
 
 
 def selected(values: Array, rank: int) -> Any:

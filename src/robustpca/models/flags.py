@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 from scipy.linalg import lapack
 
-from robustpca.engine.linalg import Array, median, medians, square_norms
+from robustpca.engine.linalg import QUARTILE, Array, bulk, median, medians, square_norms
 
 # Of each row: to the subspace; within it to the centre, in standard deviations; to the centre.
 Distances = tuple[Array, Array, Array]
@@ -39,8 +39,6 @@ RIDGE = 1e-4
 STEP_ROWS, STEP_ROWS_PER_COMPONENT = 1000, 16
 # A larger share of the rows than this at one point counts once.
 MANY_EQUAL = 0.1
-# Upper quartile of the Gaussian distribution.
-QUARTILE = float(special.ndtri(0.75))
 # The largest leverage that a row is believed to have, and the share of the weight from which on
 # one row decides on a direction alone.
 LARGEST_LEVERAGE, DECISIVE = 0.9, 0.1
@@ -231,30 +229,6 @@ def joint(scales: Sequence[LogScale], distances: Distances) -> Array:
     """One level of distances that have a scale: the largest, and more if others are near it."""
     levels = [scale.levels(values) for scale, values in zip(scales, distances, strict=False)]
     return reduce(np.logaddexp, levels)
-
-
-def bulk(values: Array, n_spreads: float, n_usual: int = 0) -> Array:
-    """The values, in order, that are at most so many spreads above the bulk of them.
-
-    The bulk is found from the shortest interval that holds half of them, so that up to half of
-    them may be outliers, unless ``n_usual`` is more.
-    """
-    ordered = np.sort(values)
-    n_half = len(ordered) // 2 + 1
-    widths = ordered[n_half - 1 :] - ordered[: len(ordered) - n_half + 1]
-    first = int(np.argmin(widths))
-    middle = (ordered[first] + ordered[first + n_half - 1]) / 2
-    spread = widths[first] / 2 / QUARTILE
-    kept = ordered
-    for _ in range(30):
-        n_before = len(kept)
-        n_near = np.searchsorted(ordered, middle + n_spreads * spread + 1e-9, side="right")
-        kept = ordered[: max(int(n_near), n_half, n_usual)]
-        middle = median(kept)
-        spread = median(np.abs(kept - middle)) / QUARTILE
-        if len(kept) == n_before:
-            break
-    return kept
 
 
 def cutoff_of(levels: Array, n_usual: int = 0) -> tuple[float, float]:

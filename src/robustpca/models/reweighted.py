@@ -522,10 +522,11 @@ class PCAAN(ReweightedPCA):
         Dimension of the subspace; a float in (0, 1) for the smallest one that holds this share
         of the weighted variance; 'auto' to find it by predicting held-out entries, in spite of
         outlying rows and entries; None for the largest possible.
-    n_active : int or float, default=0.75
+    n_active : int, float or 'auto', default='auto'
         How many samples may weigh, as a number or as a share. Keep it at or below the number of
-        clean samples: lower it (0.5) when their number is unknown, raise it towards 1
-        when few samples are bad.
+        clean samples; raise it towards 1 when few samples are bad. 'auto' is 0.75, or less where
+        more than a quarter of the samples are gross outliers: at least three times as far from the
+        subspace as the typical sample, and far beyond the bulk of all.
     gamma : float, default=None
         A fixed regulariser instead of ``n_active``; it scales with the square of the data.
     init : {'auto', 'pca', 'robust', 'random'}, default='robust'
@@ -604,6 +605,7 @@ class PCAAN(ReweightedPCA):
         "n_active": [
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0, 1, closed="right"),
+            StrOptions({"auto"}),
         ],
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
     }
@@ -614,7 +616,7 @@ class PCAAN(ReweightedPCA):
         self,
         n_components: int | float | str | None = 0.9,
         *,
-        n_active: int | float = 0.75,
+        n_active: int | float | str = "auto",
         gamma: float | None = None,
         init: str = "robust",
         random_state: Any = 0,

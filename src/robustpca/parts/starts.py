@@ -5,7 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustpca.engine.blocks import DenseBlock
-from robustpca.engine.linalg import Array, median, medians, principal_axes, square_norms
+from robustpca.engine.linalg import (
+    QUARTILE,
+    Array,
+    bulk,
+    median,
+    medians,
+    principal_axes,
+    square_norms,
+)
 from robustpca.engine.rows import ArrayRows, Rows
 
 N_DIRECTIONS = 250
@@ -18,6 +26,10 @@ N_ROWS, ROWS_PER_COMPONENT, N_BESIDE, FEWEST_ROWS = 300, 8, 10, 50
 N_WITHIN = 50
 # Every fit is repeated with the share of the rows that are nearest to it.
 KEPT = 0.75
+# Gross outliers are so many times as far as the typical row, and by so many spreads.
+GROSS, FAR = 4.0, 8.0
+# Distances that differ by less, relative to the typical one, are equal.
+EQUAL = 1e-6
 # Directions that differ by less than this sine are the same. Most rows must be nearer to a rival
 # by this factor along all others.
 TURNED, NEARER = 0.25, 2.0
@@ -143,6 +155,28 @@ def challenged(
     at = rows.centred(rows.center + middle + leading @ best.center)
     inside = square_norms(at.map("project", leading @ best.axes))
     return _nearest(outside + at.map("square_norms") - inside, 0.5).astype(np.float64)
+
+
+def n_usual(residuals: Array) -> int:
+    """How many samples are no gross outliers, given their squared residuals; at least half.
+
+    Gross outliers are farther than the typical sample by many spreads of the bulk of all, and by
+    a factor. Heavy tails of clean samples have some, but far fewer than a quarter. Where most
+    distances are equal, as those of equal samples are, nothing is known about it, and all samples
+    count as usual.
+    """
+    n, distances = len(residuals), np.sqrt(residuals)
+    middle = median(distances)
+    if middle <= 0:
+        return n
+    distances /= middle
+    kept = bulk(distances, FAR)
+    typical = median(kept)
+    spread = median(np.abs(kept - typical)) / QUARTILE
+    if spread <= EQUAL:
+        return n
+    near = np.count_nonzero(distances <= max(typical + FAR * spread, GROSS * typical))
+    return max(int(near), (n + 1) // 2)
 
 
 def nearer_half(

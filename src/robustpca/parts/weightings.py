@@ -7,11 +7,12 @@ exactly; ``direct`` is the factor that the weights put on each loss.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from robustpca.engine.linalg import Array, root_between, selected
+from robustpca.parts.starts import n_usual
 
 # Multipliers between which stationary points are looked for, how many of these are compared to
 # the last digit, and steps to a weight.
@@ -20,6 +21,8 @@ N_MULTIPLIERS, N_COMPARED, NEWTON_STEPS = 400, 8, 12
 NEAR_TURN = 0.01
 # Exponents between this one and 1 have hundreds of stationary points.
 NEARLY_ONE = 0.99
+# Share of the samples that are active where most of the others are no gross outliers.
+ACTIVE = 0.75
 # Samples among which the active ones are sought before all are put into order.
 FEW_ACTIVE = 4096
 
@@ -78,6 +81,23 @@ class Weighting:
         """
         raise NotImplementedError
 
+    def tuned(self, residuals: Array) -> Self:
+        """The same weighting with parameters that are to follow from the data.
+
+        It is asked for at the start, and again where the weights have converged.
+
+        Parameters
+        ----------
+        residuals : ndarray of shape (n_samples,)
+            Squared residual of each sample.
+
+        Returns
+        -------
+        weighting : Weighting
+            One that `solve` needs nothing else for.
+        """
+        return self
+
     def frozen(self, step: Weighted) -> Self:
         """A monotone weighting to continue with when the weights do not converge.
 
@@ -122,15 +142,16 @@ class AdaptiveNeighbors(Weighting):
 
     Parameters
     ----------
-    n_active : int or float, default=0.75
+    n_active : int, float or 'auto', default='auto'
         How many samples get a positive weight, as a number or as a share in (0, 1]. At least as
         many samples should be clean. ``gamma`` is then chosen anew at every pass so that
-        exactly this many remain, and the objective may rise between passes.
+        exactly this many remain, and the objective may rise between passes. 'auto' is 0.75, or
+        less where more than a quarter of the samples are gross outliers of the subspace.
     gamma : float, default=None
         A fixed strength instead; ``n_active`` is not used and the objective never rises.
     """
 
-    n_active: int | float = 0.75
+    n_active: int | float | str = "auto"
     gamma: float | None = None
 
     drops: ClassVar[bool] = True
@@ -152,17 +173,36 @@ class AdaptiveNeighbors(Weighting):
         count : int
             A share of them is rounded up.
         """
-        given = self.n_active
+        given: Any = ACTIVE if self.n_active == "auto" else self.n_active
         if isinstance(given, float | np.floating) and 0 < given <= 1:
             # 0.15 * 100 is a hair above 15 in floating point; that must not make it 16.
             return max(1, int(np.ceil(given * n_samples - 1e-9)))
         whole = isinstance(given, Real) and float(given).is_integer()
         if not whole or not 1 <= given <= n_samples:
             raise ValueError(
-                f"n_active={given!r} must be a share in (0, 1] or a number from 1 to "
+                f"n_active={given!r} must be 'auto', a share in (0, 1] or a number from 1 to "
                 f"{n_samples}, the number of samples."
             )
         return int(given)
+
+    def tuned(self, residuals: Array) -> Self:
+        """The same weighting, with fewer samples for 'auto' if more than a quarter are outliers.
+
+        Parameters
+        ----------
+        residuals : ndarray of shape (n_samples,)
+            Squared residual of each sample.
+
+        Returns
+        -------
+        weighting : AdaptiveNeighbors
+            With a number if there are fewer.
+        """
+        most = self.count(len(residuals))
+        if self.n_active != "auto" or self.gamma is not None:
+            return self
+        fewer = n_usual(residuals)
+        return replace(self, n_active=fewer) if fewer < most else self
 
     def solve(self, losses: Array) -> Weighted:
         if self.gamma is not None:

@@ -21,6 +21,8 @@ from robustpca.parts.weightings import Uniform, Weighted, Weighting
 
 # The sum of distances need not fall further for a rule about them.
 SETTLED = 1e-2
+# Weightings are tuned at most so often, and from so many samples for each free component.
+TUNED, ENOUGH = 3, 6
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -252,6 +254,17 @@ class ReweightedSubspace(Reweighting):
     floor: float
 
 
+def _tuned(weighting: Weighting, model: Any) -> Weighting:
+    """The weighting for the present residuals, if these say what is far.
+
+    Of a start that few samples decide on, all others are.
+    """
+    residuals = model.residuals()
+    if len(residuals) < ENOUGH * (model.n_components + 1):
+        return weighting
+    return weighting.tuned(residuals)
+
+
 def _settle_rank(model: Any, share: float, run: Callable[[], Reweighting]) -> Reweighting:
     """Run with the rank that holds a share of the variance which comes out in the end."""
     tried: set[int] = set()
@@ -330,16 +343,22 @@ def reweighted_subspace(
     model.exact = False
 
     def run(tol: float, worth: float = WORTH) -> Reweighting:
-        return reweight(
-            model,
-            loss,
-            weighting,
-            tol=tol,
-            max_iter=max_iter,
-            worth=worth,
-            momentum=model.momentum,
-            callback=callback,
-        )
+        tuned = None
+        for _ in range(TUNED):
+            before, tuned = tuned, _tuned(weighting, model)
+            if tuned == before:
+                break
+            result = reweight(
+                model,
+                loss,
+                tuned,
+                tol=tol,
+                max_iter=max_iter,
+                worth=worth,
+                momentum=model.momentum,
+                callback=callback,
+            )
+        return result
 
     if share is None:
         result = run(tol)
