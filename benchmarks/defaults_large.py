@@ -148,7 +148,7 @@ def large(quick: bool) -> None:
         cases += [(5000, "f8", 0.0, 0.0), (5000, "f8", 0.1, 0.0), (5000, "f8", 0.1, 0.1)]
         cases += [(10_000, "f8", 0.0, 0.0), (10_000, "f4", 0.1, 0.0)]
     for n, dtype, noise, missing in cases:
-        n_seeds = (2 if quick else 10) if n < 5000 else 1
+        n_seeds = 2 if quick else 10
         rows = []
         for seed in range(n_seeds):
             settings = {"wrong": 0.1, "noise": noise, "missing": missing, "dtype": dtype}

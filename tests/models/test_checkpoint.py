@@ -10,6 +10,7 @@ import pytest
 from every import bits, data, fit
 
 from robustpca import EPCA, GLPCA, PCAAN, PCAOM, RPCA, checkpoint
+from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine import checkpoint as engine
 from robustpca.engine.checkpoint import followed, one_fit
 from robustpca.solvers import noise
@@ -149,6 +150,27 @@ def test_a_fit_that_left_single_precision_goes_on_in_double_precision(path, rng)
     crashed(path, 6, model := PCAOM(5), X)
     with checkpoint(path):
         assert bits(model.fit(X)) == expected
+
+
+@pytest.mark.parametrize("n_heard", [3, 38, 40])
+def test_weights_that_are_tuned_again_are_tuned_to_the_same_number(n_heard, path):
+    X, _, is_outlier = planted_subspace(np.random.default_rng(0), 300, 20, 3, 120, noise=0.05)
+    heard = []
+
+    def crash(progress):
+        heard.append((progress.iteration, progress.n_active))
+        if len(heard) == n_heard:
+            raise Crash
+
+    # PCA hides the outliers from the first count, but not from the one after 38 passes.
+    undisturbed = PCAAN(3, init="pca").fit(X)
+    with pytest.raises(Crash), checkpoint(path, every=0.0):
+        PCAAN(3, init="pca", callback=crash).fit(X)
+    with checkpoint(path):
+        resumed = PCAAN(3, init="pca", callback=crash).fit(X)
+    assert bits(resumed) == bits(undisturbed)
+    assert [n_active for iteration, n_active in heard if iteration == 1] == [225, 180]
+    assert not undisturbed.weights_[is_outlier].any()
 
 
 def test_the_estimate_of_the_noise_goes_on_too(path, rng, monkeypatch):
