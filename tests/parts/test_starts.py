@@ -169,12 +169,18 @@ def test_no_more_than_half_are_gross_outliers(rng):
     assert n_usual(residuals) == 251
 
 
-def test_what_is_less_than_four_times_as_far_is_no_gross_outlier(rng):
+@pytest.mark.parametrize(("factor", "n"), [(1.5, 500), (3, 500), (5, 500), (7, 300), (1e6, 300)])
+def test_what_is_just_beyond_the_others_is_no_gross_outlier(factor, n, rng):
     residuals = chi_squares(rng, 500, 10_000)
-    residuals[:200] *= 3.5**2
-    assert n_usual(residuals) == 500
-    residuals[:200] *= 2
-    assert n_usual(residuals) == 300
+    residuals[:200] *= factor**2
+    assert n_usual(residuals) == n
+
+
+@pytest.mark.parametrize("ratio", [4, 100])
+def test_where_distances_grow_without_a_gap_none_are_gross(ratio, rng):
+    # Two of five samples are beyond four times the typical distance, but nowhere is an edge.
+    distances = np.r_[1 + 0.1 * rng.random(250), np.geomspace(1.1, 4 * ratio, 250)]
+    assert n_usual(distances**2) == 500
 
 
 @pytest.mark.parametrize("equal", [0.0, 1e-20, 3.0])

@@ -525,8 +525,8 @@ class PCAAN(ReweightedPCA):
     n_active : int, float or 'auto', default='auto'
         How many samples may weigh, as a number or as a share. Keep it at or below the number of
         clean samples; raise it towards 1 when few samples are bad. 'auto' is 0.75, or less where
-        more than a quarter of the samples are gross outliers: at least three times as far from the
-        subspace as the typical sample, and far beyond the bulk of all.
+        more than a quarter of the samples are gross outliers: at least four times as far from the
+        subspace as the typical sample, and with a gap between them and the others.
     gamma : float, default=None
         A fixed regulariser instead of ``n_active``; it scales with the square of the data.
     init : {'auto', 'pca', 'robust', 'random'}, default='robust'

@@ -26,8 +26,9 @@ N_ROWS, ROWS_PER_COMPONENT, N_BESIDE, FEWEST_ROWS = 300, 8, 10, 50
 N_WITHIN = 50
 # Every fit is repeated with the share of the rows that are nearest to it.
 KEPT = 0.75
-# Gross outliers are so many times as far as the typical row, and by so many spreads.
-GROSS, FAR = 4.0, 8.0
+# Gross outliers are so many times as far as the typical row, and by so many spreads. No more than
+# this share of the rows may lie between a half and three halves of that distance.
+GROSS, FAR, AT_EDGE = 4.0, 8.0, 0.05
 # Distances that differ by less, relative to the typical one, are equal.
 EQUAL = 1e-6
 # Directions that differ by less than this sine are the same. Most rows must be nearer to a rival
@@ -161,9 +162,9 @@ def n_usual(residuals: Array) -> int:
     """How many samples are no gross outliers, given their squared residuals; at least half.
 
     Gross outliers are farther than the typical sample by many spreads of the bulk of all, and by
-    a factor. Heavy tails of clean samples have some, but far fewer than a quarter. Where most
-    distances are equal, as those of equal samples are, nothing is known about it, and all samples
-    count as usual.
+    a factor. Where many samples lie between, as those of heavy tails and of groups, none of them
+    are. Where most distances are equal, as those of equal samples, nothing is known about it, and
+    all samples count as usual, too.
     """
     n, distances = len(residuals), np.sqrt(residuals)
     middle = median(distances)
@@ -173,10 +174,11 @@ def n_usual(residuals: Array) -> int:
     kept = bulk(distances, FAR)
     typical = median(kept)
     spread = median(np.abs(kept - typical)) / QUARTILE
-    if spread <= EQUAL:
+    edge = max(typical + FAR * spread, GROSS * typical)
+    at_edge = (distances > edge / 2) & (distances < 1.5 * edge)
+    if spread <= EQUAL or np.count_nonzero(at_edge) > AT_EDGE * n:
         return n
-    near = np.count_nonzero(distances <= max(typical + FAR * spread, GROSS * typical))
-    return max(int(near), (n + 1) // 2)
+    return max(int(np.count_nonzero(distances <= edge)), (n + 1) // 2)
 
 
 def nearer_half(
