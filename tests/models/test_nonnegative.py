@@ -121,8 +121,10 @@ def test_sparse_data_give_the_same(X):
     assert_allclose(thin.transform(sparse.csr_array(X[:9])), dense.transform(X[:9]), atol=1e-6)
     # scikit-learn finds the neighbours of sparse rows; without ties they are the same.
     X = X[:100] * np.random.default_rng(0).random((100, 64))
-    made = GNMF(4).fit(sparse.csr_array(X))
-    assert_allclose(made.graph_.toarray(), knn_graph(X).toarray(), atol=1e-9)
+    # Of few rows all are neighbours of each other, and distances are symmetric as weights are.
+    for rows, unit in ((X, 1.0), (X[:11], 1.0), (X[:11], 1e-6)):
+        made = GNMF(4).fit(sparse.csr_array(unit * rows))
+        assert_allclose(made.graph_.toarray(), knn_graph(rows).toarray(), atol=1e-9)
 
 
 def test_negative_data_are_refused_in_words(X):

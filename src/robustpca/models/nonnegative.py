@@ -17,7 +17,7 @@ from robustpca.models.base import Fit, points_of, reporter, store, unconverged
 from robustpca.models.estimator import Estimator, all_or_nothing, rowwise
 from robustpca.models.graph import GraphModel
 from robustpca.models.params import Interval, StrOptions
-from robustpca.parts.graphs import adjacency_of, laplacian
+from robustpca.parts.graphs import adjacency_of, adjacency_of_distances, laplacian
 from robustpca.parts.ranks import rank_of
 from robustpca.solvers.multiplicative import nonnegative_factors
 
@@ -175,10 +175,11 @@ class GNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
                 f"n_components={n_components} is more than the data can give: X has shape "
                 f"{X.shape}, so choose at most {largest}."
             )
-        graph = self.graph
-        if graph is None and sparse.issparse(X):
-            graph = kneighbors_graph(X, min(self.n_neighbors, X.shape[0] - 1), mode="distance")
-        graph = adjacency_of(graph, X, self.n_neighbors)
+        if self.graph is None and sparse.issparse(X):
+            n_neighbors = min(self.n_neighbors, X.shape[0] - 1)
+            graph = adjacency_of_distances(kneighbors_graph(X, n_neighbors, mode="distance"))
+        else:
+            graph = adjacency_of(self.graph, X, self.n_neighbors)
         exact = X.astype(np.float64)
         codes, basis = self._start(exact, int(n_components))
         result = nonnegative_factors(

@@ -36,6 +36,7 @@ from robustpca.engine.neighbors import (
 
 __all__ = [
     "adjacency_of",
+    "adjacency_of_distances",
     "as_adjacency",
     "eigenvalue_bound",
     "grid_graph",
@@ -191,9 +192,26 @@ def as_adjacency(graph: Any, n_vertices: int, name: str = "samples") -> sparse.c
             f"The graph is not symmetric: two directions differ by up to {difference:.3g}. Pass "
             "graph.maximum(graph.T), or make it with knn_graph(X)."
         )
-    if (values != 1).any():
-        values = _gaussian(values.astype(np.float64), "mean").astype(values.dtype)
-    return _symmetric(sparse.csr_array((values, places), stored.shape), "max")
+    return adjacency_of_distances(edges) if (values != 1).any() else _symmetric(edges, "max")
+
+
+def adjacency_of_distances(distances: Any) -> sparse.csr_array:
+    """Symmetric weights of edges that are given by their lengths.
+
+    Parameters
+    ----------
+    distances : csr_array of shape (n_vertices, n_vertices)
+        Distances to the neighbours of each vertex; one that is stored is an edge, zero or not.
+
+    Returns
+    -------
+    adjacency : csr_array of shape (n_vertices, n_vertices)
+        Gaussian weights with the mean distance as bandwidth.
+    """
+    lengths = distances.data
+    weights = _gaussian(lengths.astype(np.float64), "mean").astype(lengths.dtype)
+    directed = sparse.csr_array((weights, distances.indices, distances.indptr), distances.shape)
+    return _symmetric(directed, "max")
 
 
 def adjacency_of(given: Any, X: Array, n_neighbors: int, name: str = "samples") -> sparse.csr_array:
