@@ -395,6 +395,11 @@ class TestSpectralNorm:
         A = rng.normal(size=shape)
         assert spectral_norm(A, pool) == pytest.approx(np.linalg.norm(A, 2), rel=1e-10)
 
+    @pytest.mark.parametrize("unit", [1e-100, 1e100])
+    def test_squares_of_squares_may_leave_the_range_of_numbers(self, unit, pool, rng):
+        A = rng.normal(size=(12, 7))
+        assert spectral_norm(unit * A, pool) == pytest.approx(unit * np.linalg.norm(A, 2), rel=1e-9)
+
     @pytest.mark.parametrize("seed", range(5))
     @pytest.mark.parametrize("rank", [1, 2, 5, 10])
     def test_of_a_matrix_of_low_rank_is_exact(self, rank, seed, pool):

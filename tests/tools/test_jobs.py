@@ -235,6 +235,18 @@ def test_wrong_entries_are_picked_one_after_the_other_without_smear():
     assert reasons(columns, row[None][:0], np.zeros(0, bool), names, units) == []
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_entries_that_follow_from_each_other_have_reasons_that_are_numbers(seed):
+    # Columns in any units, of some of which nothing is left once the others are known.
+    rng = np.random.default_rng(seed)
+    loadings = rng.normal(size=(5, 4)) * 10.0 ** rng.uniform(-4, 2, (5, 1))
+    columns = Columns(np.zeros(5), loadings, 10.0 ** rng.uniform(-15, -4, 5))
+    rows = rng.normal(size=(3, 5)) * 10.0 ** rng.uniform(-3, 3, (3, 1))
+    _, sigmas, off = columns.given_others(rows, 3)
+    assert np.isfinite(sigmas).all()
+    assert np.isfinite(off).all()
+
+
 def test_units_are_allowed_for_by_default():
     X, _ = table(6)
     X = X * np.logspace(0, 5, 12) + 1e4

@@ -381,7 +381,8 @@ def spectral_norm(A: Array, pool: ThreadPool, n_steps: int = 12, seed: int = 0) 
     for _ in range(min(n_steps, *A.shape)):
         for _ in range(2):
             v = v - (basis @ v) @ basis
-        length = float(np.linalg.norm(v))
+        # By BLAS, which does not square entries that are squares of large ones.
+        length = float(linalg.norm(v, check_finite=False))
         longest = max(longest, length) if len(basis) else 0.0
         if length <= 1e-12 * longest:
             break

@@ -86,9 +86,10 @@ class Columns:
         from the entries that are left, as a wrong one tells nothing of another.
         """
         centred = rows - self.center
-        weighted = self.loadings / self.noise[:, None]
-        inner = np.eye(self.loadings.shape[1]) + self.loadings.T @ weighted
-        root = np.linalg.solve(np.linalg.cholesky(inner), weighted.T).T
+        # Not by I + loadings' / noise loadings, which has no digits left where columns are exact.
+        deviations = np.sqrt(self.noise)[:, None]
+        left, ratios, _ = np.linalg.svd(self.loadings / deviations, full_matrices=False)
+        root = left * (ratios / np.hypot(1.0, ratios)) / deviations
         # The precision matrix is diag(1 / noise) - root @ root.T; each pick removes its column.
         first = pulls = centred / self.noise - (centred @ root) @ root.T
         diagonal = np.tile(1 / self.noise - np.einsum("ij,ij->i", root, root), (len(rows), 1))
@@ -115,7 +116,10 @@ class Columns:
         picked = scale[:, :, None] * root[at]
         precision = (1 + 1e-12) * np.eye(n_picks) - picked @ picked.transpose(0, 2, 1)
         together = notable[:, :, None] & notable[:, None, :]
-        covariance = np.linalg.inv(np.where(together, precision, np.eye(n_picks)))
+        # Where columns follow from each other, rounding leaves eigenvalues of either sign.
+        values, axes = np.linalg.eigh(np.where(together, precision, np.eye(n_picks)))
+        scaled = axes / np.maximum(values, 1e-12)[:, None, :]
+        covariance = scaled @ axes.transpose(0, 2, 1)
         off = np.where(notable, scale * np.take_along_axis(first, at, axis=1), 0.0)
         off = np.einsum("ijk,ik->ij", covariance, off)
         sigmas = np.where(notable, off / np.sqrt(np.einsum("ijj->ij", covariance)), sigmas)
