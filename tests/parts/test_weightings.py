@@ -328,7 +328,10 @@ class TestAdaptiveNeighbors:
         residuals[:130] = 1e4 * rng.chisquare(10, 130)
         assert auto.tuned(residuals).count(200) >= 100
 
-    @pytest.mark.parametrize("given", [AdaptiveNeighbors(0.75), AdaptiveNeighbors(gamma=2.0)])
+    @pytest.mark.parametrize(
+        "given",
+        [AdaptiveNeighbors(0.75), AdaptiveNeighbors(gamma=2.0), AdaptiveNeighbors(999, gamma=2.0)],
+    )
     def test_numbers_that_are_given_stay(self, given, rng):
         residuals = rng.chisquare(10, 200)
         residuals[:80] *= 1e4

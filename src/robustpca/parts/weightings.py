@@ -198,11 +198,10 @@ class AdaptiveNeighbors(Weighting):
         weighting : AdaptiveNeighbors
             With a number if there are fewer.
         """
-        most = self.count(len(residuals))
         if self.n_active != "auto" or self.gamma is not None:
             return self
         fewer = n_usual(residuals)
-        return replace(self, n_active=fewer) if fewer < most else self
+        return replace(self, n_active=fewer) if fewer < self.count(len(residuals)) else self
 
     def solve(self, losses: Array) -> Weighted:
         if self.gamma is not None:
