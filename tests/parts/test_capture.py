@@ -7,7 +7,16 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.decomposition import PCA
 
-from robustpca import EPCA, L1PCA, PCAAN, PCAOM, R1PCA, AngularEmbedding, ReweightedPCA
+from robustpca import (
+    EPCA,
+    L1PCA,
+    PCAAN,
+    PCAOM,
+    R1PCA,
+    AngularEmbedding,
+    GrassmannAverage,
+    ReweightedPCA,
+)
 from robustpca.datasets.synthetic import planted_subspace
 from robustpca.engine.rows import ArrayRows
 from robustpca.metrics import subspace_distance
@@ -148,6 +157,16 @@ def test_captured_methods_say_so_and_name_one_that_is_not(model):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             PCAAN(3).fit(X)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.4])
+def test_a_fit_that_is_bad_for_all_rows_is_told_of_a_large_cloud(share):
+    # What beats such a fit may itself lead through the cloud.
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = planted_subspace(rng, 1000, 100, 5, int(share * 1000), noise=0.1, clustered=True)[0]
+        with pytest.warns(UserWarning, match="hold the fit of GrassmannAverage"):
+            GrassmannAverage(5).fit(X)
 
 
 def test_pcaan_with_too_many_active_samples_is_told_to_take_fewer(rng):

@@ -134,7 +134,10 @@ def _drawn(
     # A cloud near the centre is trusted, but stands out in the scores of a fit that it holds.
     half = nearer_half(codes, left, c, rng)
     if half is not None:
-        return _judged(codes, c, half, rng)
+        judged = _judged(codes, c, half, rng)
+        # The rival of a fit that is bad for all rows may serve the cloud as well.
+        if judged.share > 0:
+            return judged
     half = trusted_half(ArrayRows(codes), left, rng, N_DIRECTIONS)
     judged = _judged(codes, c, half, rng)
     if not judged.exceeds(SUSPECT):
