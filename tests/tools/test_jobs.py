@@ -247,6 +247,12 @@ def test_entries_that_follow_from_each_other_have_reasons_that_are_numbers(seed)
     assert np.isfinite(off).all()
 
 
+def test_rows_that_hardly_vary_far_from_zero_have_a_first_direction():
+    found = find_rows(np.eye(90, 2) + 1e8)
+    assert found.far.any()
+    assert np.isfinite(found.turn)
+
+
 def test_units_are_allowed_for_by_default():
     X, _ = table(6)
     X = X * np.logspace(0, 5, 12) + 1e4

@@ -769,7 +769,8 @@ def _turn(data: Array, far: Array) -> tuple[float, float]:
 def _first(X: Array) -> Array:
     if not np.ptp(X, axis=0).any():
         return np.full(X.shape[1], np.nan)  # equal rows have no direction
-    return PCA(1, random_state=0).fit(X).components_[0]
+    # Moments of rows far from zero, from which PCA may start, have no digits.
+    return PCA(1, random_state=0).fit(X - X.mean(axis=0)).components_[0]
 
 
 def _angle(a: Array, b: Array) -> float:
