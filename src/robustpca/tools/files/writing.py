@@ -206,7 +206,10 @@ def _archive(path: Path) -> Iterator[io.BytesIO]:
     """A zip file in memory: on a full disk it would complain once more when it is closed."""
     archive = io.BytesIO()
     yield archive
-    path.write_bytes(archive.getbuffer())
+    # Released also after an error, unlike what `Path.write_bytes` makes of it: one that is left
+    # behind is complained of on the screen.
+    with path.open("wb") as file, archive.getbuffer() as content:
+        file.write(content)
 
 
 def _write_parquet(table: Table, frame: Any, path: Path) -> None:
