@@ -175,8 +175,9 @@ def test_scores_solve_the_equations_of_the_entries_that_are_not_flagged(rank):
     for x, code, flag in zip(X / found.noise, codes, flags, strict=True):
         known = found.basis[:, ~flag & ~np.isnan(x)]
         normal = known @ known.T + np.diag(found.deviations**-2)
-        expected = np.linalg.solve(normal, known @ x[~flag & ~np.isnan(x)])
-        np.testing.assert_allclose(code, expected, atol=1e-5)
+        pulls = known @ x[~flag & ~np.isnan(x)]
+        # Of many directions few entries are left for each: their condition is 6e6.
+        np.testing.assert_allclose(normal @ code, pulls, rtol=0, atol=1e-12 * np.abs(pulls).max())
 
 
 def test_data_without_any_structure_end_with_rank_zero():
