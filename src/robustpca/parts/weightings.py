@@ -186,18 +186,6 @@ class AdaptiveNeighbors(Weighting):
         return int(given)
 
     def tuned(self, residuals: Array) -> Self:
-        """The same weighting, with fewer samples for 'auto' if more than a quarter are outliers.
-
-        Parameters
-        ----------
-        residuals : ndarray of shape (n_samples,)
-            Squared residual of each sample.
-
-        Returns
-        -------
-        weighting : AdaptiveNeighbors
-            With a number if there are fewer.
-        """
         if self.n_active != "auto" or self.gamma is not None:
             return self
         fewer = n_usual(residuals)
