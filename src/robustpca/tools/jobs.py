@@ -50,8 +50,8 @@ FEWEST_ROWS, FEWEST_COLUMNS = 10, 2
 # Wrong entries are beyond the end of the tails that this share of the entries of their column
 # has, extrapolated to one entry of the table, by this factor.
 NEAR_SHARE, BEYOND_TAILS = 0.8, 1.2
-# Of the rows this share may be left out of a fit; all others count as usual. One wrong cell in a
-# hundred spoils more of them, every third, if there are forty columns.
+# Of the rows this share may be left out of a fit, more only if all of them are far off; all others
+# count as usual. One wrong cell in a hundred spoils every third row of forty columns.
 LEFT_OUT = 0.25
 # A row with more than this share of its entries flagged has too few left to restore them from.
 WHOLE_ROW = 1 / 3
